@@ -7,7 +7,6 @@ from typing import NamedTuple
 from pellucid._machine.base import Function, UnsupportedError, describe
 from pellucid._machine.higher_order.stages import make_jaxpr
 from pellucid.kernels.kernel_call import pallas_call_p
-from pellucid.kernels.mosaic_tpu.checks import vmem_of
 from pellucid.kernels.mosaic_tpu.module import lowered
 from pellucid.kernels.programs import GridKernel
 from pellucid.kernels.targets import tpu_chip
@@ -37,7 +36,7 @@ def mosaic_text(kernel: GridKernel, chip: str | None = None, line: str | None = 
     Raises: UnsupportedError for a kernel that can't be lowered to TPUs.
     """
     made = lowered(kernel, None if chip is None else tpu_chip(chip), line)
-    return MosaicText(made.name, made.text, dict(vmem_of(kernel)))
+    return MosaicText(made.name, made.text, dict(made.vmem))
 
 
 def mosaic_texts(function: Function, *args: object, chip: str | None = None) -> list[MosaicText]:

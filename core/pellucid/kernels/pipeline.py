@@ -23,6 +23,7 @@ from pellucid._machine.tracing import is_reference, type_of
 from pellucid._machine.transforms import check_callable
 from pellucid.numpy import arange, asarray
 
+from .buffering import Grid, number_of_programs, run_pipeline, staged
 from .grid import GridPosition, current_position, within
 from .inside import load, store
 from .programs import position
@@ -46,8 +47,8 @@ def emit_pipeline(
     """A function of references that runs `body` once for each point of a grid, with references to copies of their blocks.
 
     Blocks of `in_specs` are read before, those of `out_specs` are read before and written after each run; `program_id` in the body
-    is the position in this grid. Blocks are as in `pallas_call`; elements beyond the edges are undefined and dropped. The rest
-    are hints. Raises: UnsupportedError for grids that cores share.
+    is the position in this grid. Blocks are as in `pallas_call`; elements beyond the edges are undefined and dropped. On TPUs the
+    next blocks are copied meanwhile (`buffering`). The rest are hints. Raises: UnsupportedError for grids that cores share.
 
     >>> from pellucid._machine.refs.access import new_ref
     >>> def double(x_ref, o_ref):
@@ -72,30 +73,38 @@ def emit_pipeline(
                 "emit_pipeline: there is one spec for each reference.",
                 got=f"{len(specs)} specs, {len(refs)} references",
             )
-        total: Any = 1
-        for n in grid:
-            total = total * n
+        total = number_of_programs(grid)
 
-        def step(t: Any, _: None) -> None:
-            ids = position(t, grid)
-            # With a mask, elements beyond the edge are undefined when read, and dropped when written.
-            seen = [_block(*each, ids) for each in strict_zip(specs, refs)]
-            blocks = [new_ref(load(view, mask=mask)) for view, mask in seen]
+        def run_body(ids: Sequence[Any], blocks: Sequence[Any]) -> None:
             outer = current_position()
             failures = None if outer is None else outer.failures
             with within(GridPosition(tuple(ids), tuple(grid), None, failures)):
                 body(*([tuple(ids)] if _explicit_indices else []), *blocks)
-            # Only the blocks of results are written back.
-            n = len(in_leaves)
-            for (view, mask), block in strict_zip(seen[n:], blocks[n:]):
-                store(view, block[...], mask=mask)
 
-        fori_loop(np.int32(0), np.int32(total) if isinstance(total, int) else total, step, None)
+        def in_order(*refs: Any) -> None:
+            def step(t: Any, _: None) -> None:
+                ids = position(t, grid)
+                # With a mask, elements beyond the edge are undefined when read, and dropped when written.
+                seen = [block_view(*each, ids) for each in strict_zip(specs, refs)]
+                blocks = [new_ref(load(view, mask=mask)) for view, mask in seen]
+                run_body(ids, blocks)
+                # Only the blocks of results are written back.
+                n = len(in_leaves)
+                for (view, mask), block in strict_zip(seen[n:], blocks[n:]):
+                    store(view, block[...], mask=mask)
+
+            fori_loop(np.int32(0), np.int32(total) if isinstance(total, int) else total, step, None)
+
+        if current_position() is None:
+            in_order(*refs)
+            return
+        found = staged(run_body, Grid(tuple(grid), total, specs, len(in_leaves)), refs, block_view)
+        run_pipeline(in_order, found, refs)
 
     return run
 
 
-def _block(spec: BlockSpec, ref: Any, ids: Sequence[Any]) -> tuple[RefView, Any]:
+def block_view(spec: BlockSpec, ref: Any, ids: Sequence[Any]) -> tuple[RefView, Any]:
     """(the view of the block of a reference that the program at `ids` sees, mask of the elements that it has)."""
     dims = block_dims("emit_pipeline", spec, ref.shape)
     found = (0,) * len(dims) if spec.index_map is None else spec.index_map(*ids)

@@ -119,6 +119,10 @@ def test_text():
                 "window_params = [{}, {}, {",
             ],
         ),
+        (
+            "pipeline",
+            ["scratch_operands = 8 : i64", "memref<!tpu.dma_semaphore", "tpu.enqueue_dma source"],
+        ),
         ("elements", ["window_kind = #tpu.element_window<[0, 0], [0, 0]>"]),
         ("loops", ["scf.for", "scf.while", "tpu.assume_multiple %"]),
         ("parts", ["tpu.strided_load", "strides = array<i32: 2, 1>"]),
@@ -262,7 +266,25 @@ def moving():
     return ds(pallas.program_id(0) * 4 + 1, 8)
 
 
+def pipelined(shape, *, in_place=False):
+    def kernel(x_ref, o_ref):
+        block = BlockSpec((8, 256), lambda i: (i, 0))
+        run = tpu.emit_pipeline(copy, grid=(8,), in_specs=[block], out_specs=[block])
+        run(o_ref if in_place else x_ref, o_ref)
+
+    x = np.ones(shape, F32)
+    return pallas_call(kernel, x, in_specs=[ANY], out_specs=ANY), (x,)
+
+
 REFUSED = {
+    "edges of a pipeline": (
+        lambda: pipelined((60, 256)),
+        r"blocks of a pipeline divide its references: 8 doesn't divide 60",
+    ),
+    "a pipeline in place": (
+        lambda: pipelined((64, 256), in_place=True),
+        "can't write to a reference that it reads",
+    ),
     "copied rows": (lambda: copying(lambda: slice(3, 11)), "copies begin at multiples of 8 there"),
     "copied lanes": (
         lambda: copying(lambda: (slice(None), slice(0, 64))),

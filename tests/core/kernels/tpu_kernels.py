@@ -375,6 +375,66 @@ def semaphores():
     return pallas_call(kernel, X, scratch_shapes=[tpu.SemaphoreType.REGULAR]), (X,)
 
 
+def pipelined_matmul():
+    def product(x_ref, y_ref, o_ref):
+        @when(program_id(2) == 0)
+        def _():
+            o_ref[...] = jnp.zeros_like(o_ref)
+
+        o_ref[...] += jnp.dot(x_ref[...], y_ref[...])
+
+    def kernel(x_ref, y_ref, o_ref):
+        tpu.emit_pipeline(
+            product,
+            grid=(2, 2, 2),
+            in_specs=[
+                BlockSpec((128, 128), lambda i, j, k: (i, k)),
+                BlockSpec((128, 128), lambda i, j, k: (k, j)),
+            ],
+            out_specs=[BlockSpec((128, 128), lambda i, j, k: (i, j))],
+        )(x_ref, y_ref, o_ref)
+
+    x = np.ones((256, 256), F32)
+    return pallas_call(kernel, x, in_specs=[ANY, ANY], out_specs=ANY), (x, x)
+
+
+def pipeline():
+    def double(x_ref, o_ref):
+        o_ref[...] = x_ref[...] * 2 + program_id(1).astype(F32)
+
+    def kernel(x_ref, o_ref):
+        block = BlockSpec((8, 128), lambda i, j: (i, j))
+        run = tpu.emit_pipeline(double, grid=(4, 2), in_specs=[block], out_specs=[block])
+        run(x_ref.at[ds(program_id(0) * 32, 32)], o_ref.at[ds(program_id(0) * 32, 32)])
+
+    return pallas_call(kernel, X, grid=2, in_specs=[HBM], out_specs=HBM), (X,)
+
+
+def pipeline_that_repeats_blocks():
+    def kernel(x_ref, o_ref):
+        def copy(x_ref, o_ref):
+            o_ref[...] = x_ref[...]
+
+        rows, first = (
+            BlockSpec((8, 256), lambda i: (i, 0)),
+            BlockSpec((8, 256), lambda i: (i // 3, 0)),
+        )
+        tpu.emit_pipeline(copy, grid=(7,), in_specs=[rows], out_specs=[first])(x_ref, o_ref)
+
+    return pallas_call(kernel, like((24, 256), F32), in_specs=[HBM], out_specs=HBM), (X,)
+
+
+def pipeline_in_vmem():
+    def kernel(x_ref, o_ref):
+        def double(x_ref, o_ref):
+            o_ref[...] = x_ref[...] * 2
+
+        rows = BlockSpec((8, 256), lambda i: (i, 0))
+        tpu.emit_pipeline(double, grid=(8,), in_specs=[rows], out_specs=[rows])(x_ref, o_ref)
+
+    return pallas_call(kernel, X), (X,)
+
+
 def ring_kernel(x_ref, o_ref, send, receive):
     """Hands parts on to the next device, until each has all."""
     n, me = o_ref.shape[0], lax.axis_index("x")
@@ -411,7 +471,7 @@ KERNELS = {
         for f in (
             matmul, attention, prefetch, rank_0, dynamic_grid, squeezed, edges, elements, one_dimension, scalars, booleans,
             loops, scoped, parts, shapes, numbers, aliased, products, whole_copies, copied_parts, double_buffering,
-            written_parts, semaphores,
+            written_parts, semaphores, pipelined_matmul, pipeline, pipeline_that_repeats_blocks, pipeline_in_vmem,
         )
     },
 }  # fmt: skip

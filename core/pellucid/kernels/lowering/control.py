@@ -17,6 +17,7 @@ rule = registering(COMMON)
 @rule(cond_p)
 def _cond(ctx: Lowering, equation, operands):
     index, *inputs = operands
+    atoms = equation.operands[1:]
     branches = equation.params.branches
     if equation.params.branches_platforms is not None:
         raise ctx.unsupported("branches for platforms have no rule.")
@@ -25,11 +26,11 @@ def _cond(ctx: Lowering, equation, operands):
     def choose(first: int) -> list[ir.Value]:
         """Results of the branches from `first` on."""
         if first == len(branches) - 1:
-            return ctx.inline(branches[first].jaxpr, inputs)
+            return ctx.inline(branches[first].jaxpr, inputs, atoms)
         is_it = arith.cmpi(arith.CmpIPredicate.sle, index, ctx.int32(first))
         operation: Any = scf.IfOp(is_it, kinds, has_else=True)
         with ctx.inside(operation.then_block):
-            scf.yield_(ctx.inline(branches[first].jaxpr, inputs))
+            scf.yield_(ctx.inline(branches[first].jaxpr, inputs, atoms))
         with ctx.inside(operation.else_block):
             scf.yield_(choose(first + 1))
         return list(operation.results)
@@ -54,7 +55,8 @@ def _scan(ctx: Lowering, equation, operands):
     loop: Any = scf.ForOp(lower, upper, step, carry)
     ctx.writes += 1
     with ctx.inside(loop.body):
-        scf.yield_(ctx.inline(params.jaxpr.jaxpr, [*consts, *loop.inner_iter_args]))
+        inputs = [*consts, *loop.inner_iter_args]
+        scf.yield_(ctx.inline(params.jaxpr.jaxpr, inputs, equation.operands[: len(consts)]))
     ctx.writes += 1
     return list(loop.results)
 
@@ -63,16 +65,17 @@ def _scan(ctx: Lowering, equation, operands):
 def _while(ctx: Lowering, equation, operands):
     params = equation.params
     tested, consts, carry = params.split(operands)
+    of_test, of_body, _ = params.split(equation.operands)
     kinds = [x.type for x in carry]
     loop: Any = scf.WhileOp(kinds, carry)
     locations = [ir.Location.current] * len(kinds)
     ctx.writes += 1
     before = loop.before.blocks.append(*kinds, arg_locs=locations)
     with ctx.inside(before):
-        [goes_on] = ctx.inline(params.cond_jaxpr.jaxpr, [*tested, *before.arguments])
+        [goes_on] = ctx.inline(params.cond_jaxpr.jaxpr, [*tested, *before.arguments], of_test)
         scf.ConditionOp(goes_on, list(before.arguments))
     after = loop.after.blocks.append(*kinds, arg_locs=locations)
     with ctx.inside(after):
-        scf.yield_(ctx.inline(params.body_jaxpr.jaxpr, [*consts, *after.arguments]))
+        scf.yield_(ctx.inline(params.body_jaxpr.jaxpr, [*consts, *after.arguments], of_body))
     ctx.writes += 1
     return list(loop.results)

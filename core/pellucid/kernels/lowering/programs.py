@@ -29,6 +29,7 @@ from pellucid._machine.ir import (
     ShapedArray,
     called_program,
 )
+from pellucid._machine.refs.primitives import swap_p
 from pellucid._machine.xla.kernel_dialects import arith, ir
 from pellucid._machine.xla.mlir import element_types, location_cache
 from pellucid.kernels.mappings import BlockMapping
@@ -206,8 +207,18 @@ class Lowering(ABC):
         aval = aval_of(atom)
         return self.constant(atom.val, aval.dtype, aval.shape)
 
-    def inline(self, jaxpr: Jaxpr, operands: Sequence[Any]) -> list[Any]:
-        """Lower the equations of a program at the insertion point; the values of its results."""
+    def note(self, variable: Any, atom: Any) -> None:
+        """Note that an input of a program is the operand `atom` of the equation at hand, of which something may be known."""
+        return
+
+    def inline(self, jaxpr: Jaxpr, operands: Sequence[Any], atoms: Sequence[Any] = ()) -> list[Any]:
+        """Lower the equations of a program at the insertion point; the values of its results.
+
+        `atoms` are those of the equation at hand that the operands come from, None for others.
+        """
+        for variable, atom in zip(jaxpr.invars, atoms, strict=False):
+            if atom is not None:
+                self.note(variable, atom)
         outer, outer_equation = self.scope, self.equation
         self.scope = scope = Scope(jaxpr)
         scope.values.update(strict_zip(jaxpr.invars, operands))
@@ -234,7 +245,17 @@ class Lowering(ABC):
         if program is None:
             name = equation.primitive.name
             raise self.unsupported(f"there is no rule for `{name}`.")
-        return self.inline(program, inputs)
+        return self.inline(program, inputs, equation.operands)
+
+
+def begins_by_writing(jaxpr: Jaxpr, ref: Any) -> bool:
+    """Whether the first thing that a program does with a reference, one of its inputs, is to write all of it."""
+    for equation in jaxpr.equations:
+        if any(operand is ref for operand in equation.operands):
+            is_swap = equation.primitive is swap_p and equation.operands[0] is ref
+            is_unread = is_swap and equation.results[0] not in Scope(jaxpr).first_uses
+            return is_unread and equation.params.index.is_full
+    return True
 
 
 def _program_of(equation: Equation) -> Jaxpr | None:

@@ -18,7 +18,8 @@ from pellucid.kernels.programs import UNDEFINED
 
 from .bounds import known
 from .lowering import Lowering, MemRef, rule
-from .tiles import LANES, bits_of, tile_of
+from .tiles import LANES, bits_of, bytes_of, tile_of
+from .windows import scratch_argument
 
 _INT32 = np.dtype(np.int32)
 
@@ -229,9 +230,23 @@ def _addupdate(ctx: Lowering, equation, operands):
     return []
 
 
+def _made(ctx: Lowering, equation: Equation) -> MemRef:
+    """The scratch that a new reference is: one more argument of the kernel's function."""
+    result: Any = equation.results[0]
+    if result not in ctx.made:
+        aval = result.aval.inner_aval
+        argument = scratch_argument(ctx, aval, equation.params.memory_space)
+        value = ctx.entry.add_argument(argument.type(ctx), ir.Location.unknown())
+        ctx.made[result] = argument.ref(value)
+        if argument.space == "vmem":
+            size = bytes_of(argument.shape, aval.dtype)
+            ctx.vmem_made.append((f"a reference of type {aval.text()}", size))
+    return ctx.made[result]
+
+
 @rule(new_ref_p)
 def _new_ref(ctx: Lowering, equation, operands):
-    ref = ctx.made[equation.results[0]]
+    ref = _made(ctx, equation)
     if ref.space == "semaphore_mem":  # they begin at 0
         return [ref]
     if not has_no_value(ctx, equation.operands[0]):
@@ -242,7 +257,7 @@ def _new_ref(ctx: Lowering, equation, operands):
 
 @rule(empty_ref_p)
 def _empty_ref(ctx: Lowering, equation, operands):
-    return [ctx.made[equation.results[0]]]
+    return [_made(ctx, equation)]
 
 
 def has_no_value(ctx: Lowering, atom: Any) -> bool:

@@ -13,8 +13,6 @@ import numpy as np
 from pellucid._machine.ir import Literal
 from pellucid._machine.primitives import arithmetic, conversion
 
-from .lowering import Lowering
-
 _ANYTHING = -(1 << 31), (1 << 31) - 1
 
 
@@ -37,7 +35,7 @@ class Known(NamedTuple):
 UNKNOWN = Known(*_ANYTHING, 1)
 
 
-def known(ctx: Lowering, atom: Any) -> Known:
+def known(ctx: Any, atom: Any) -> Known:
     """What is known of an integer scalar of the program at hand."""
     if type(atom) is Literal:
         n = int(atom.val)
@@ -52,7 +50,7 @@ def known(ctx: Lowering, atom: Any) -> Known:
     return UNKNOWN._replace(factor=math.gcd(found.factor, 1 << 31))
 
 
-def _of_result(ctx: Lowering, equation: Any) -> Known:
+def _of_result(ctx: Any, equation: Any) -> Known:
     primitive, operands = equation.primitive, equation.operands
     if any(np.dtype(a.aval.dtype).kind not in "iu" or a.aval.shape for a in operands):
         return UNKNOWN
@@ -74,7 +72,7 @@ def _of_result(ctx: Lowering, equation: Any) -> Known:
 
 
 def carried(
-    ctx: Lowering, first: Any, variable: Any, jaxpr: Any, result: Any, runs: int | None
+    ctx: Any, first: Any, variable: Any, jaxpr: Any, result: Any, runs: int | None
 ) -> Known:
     """What is known of a number that a loop carries, from `first` on: in each of its `runs` a literal is added to it.
 

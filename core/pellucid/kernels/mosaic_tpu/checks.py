@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 from pellucid._machine.base import ArgumentValueError, UnsupportedError, dtypes, strict_zip
 from pellucid._machine.base.dims import Symbol
-from pellucid._machine.ir import Jaxpr, programs_of
-from pellucid._machine.refs.primitives import empty_ref_p, new_ref_p, swap_p
-from pellucid.kernels.lowering.programs import Scope
+from pellucid.kernels.lowering.programs import begins_by_writing
 from pellucid.kernels.mappings import BlockMapping
 from pellucid.kernels.programs import GridKernel
 from pellucid.kernels.specs import (
@@ -31,14 +29,20 @@ _SEMANTICS = ("parallel", "arbitrary", "core_parallel")
 _MIB = 1 << 20
 
 
-def check(kernel: GridKernel, chip: TpuChip | None, line: str | None) -> None:
+def check(kernel: GridKernel, line: str | None) -> None:
     """Raise UnsupportedError for kernels that need what TPUs don't have; `line` is the user's that calls it."""
     checks = _Checks(kernel, line)
     checks.semantics()
     for mapping in (*kernel.inputs, *kernel.results):
         checks.block(mapping)
     checks.writes()
-    checks.memory(chip)
+
+
+def check_memory(
+    kernel: GridKernel, parts: Sequence[tuple[str, int]], chip: TpuChip | None, line: str | None
+) -> None:
+    """Raise UnsupportedError for a kernel whose `parts`, each with its name and bytes, don't fit into VMEM."""
+    _Checks(kernel, line).memory(parts, chip)
 
 
 class _Checks(NamedTuple):
@@ -168,8 +172,9 @@ class _Checks(NamedTuple):
         for result in self.kernel.aliases:
             mapping = self.kernel.results[result]
             position = first + len(self.kernel.inputs) + result
-            if is_moved(_space(self.kernel, mapping)) and not _is_overwritten(
-                self.kernel, position
+            ref = self.kernel.body.jaxpr.invars[self.kernel.n_front + position]
+            if is_moved(_space(self.kernel, mapping)) and not begins_by_writing(
+                self.kernel.body.jaxpr, ref
             ):
                 raise self.refused(
                     f"{mapping.name}, which is aliased with an input, may be read or kept where the kernel hasn't written it: "
@@ -178,14 +183,13 @@ class _Checks(NamedTuple):
                     do="Begin with `o_ref[...] = x_ref[...]`, of the reference to the input.",
                 )
 
-    def memory(self, chip: TpuChip | None) -> None:
+    def memory(self, parts: Sequence[tuple[str, int]], chip: TpuChip | None) -> None:
         """Check that blocks and scratch fit."""
         stated = getattr(self.kernel.compiler_params, "vmem_limit_bytes", None)
         limit = LARGEST_VMEM if chip is None else chip.vmem
         where = "the largest TPU has" if chip is None else f"{chip.name} has"
         if stated is not None and stated < limit:
             limit, where = int(stated), "`vmem_limit_bytes` allows"
-        parts = vmem_of(self.kernel)
         total = sum(size for _, size in parts)
         if total <= limit:
             return
@@ -203,23 +207,11 @@ def _space(kernel: GridKernel, mapping: BlockMapping) -> str:
     return memory_of(kernel.name, mapping.name, mapping.spec.memory_space, mapping.spec.line)
 
 
-def _is_overwritten(kernel: GridKernel, position: int) -> bool:
-    """Whether the first thing that the body does with a reference is to write all of it."""
-    jaxpr: Jaxpr = kernel.body.jaxpr
-    ref = jaxpr.invars[kernel.n_front + position]
-    for equation in jaxpr.equations:
-        if any(operand is ref for operand in equation.operands):
-            is_swap = equation.primitive is swap_p and equation.operands[0] is ref
-            is_unread = is_swap and equation.results[0] not in Scope(jaxpr).first_uses
-            return is_unread and equation.params.index.is_full
-    return True
-
-
 # Memory -------------------------------------------------------------------------------------------------------
 
 
 def vmem_of(kernel: GridKernel) -> list[tuple[str, int]]:
-    """What a kernel holds in VMEM: (name, bytes) for the buffers of each array's blocks, then for each scratch."""
+    """What a kernel is given in VMEM: (name, bytes) for the buffers of each array's blocks, then for each scratch."""
     return [*_buffers(kernel), *_scratch(kernel)]
 
 
@@ -235,17 +227,3 @@ def _scratch(kernel: GridKernel) -> Iterator[tuple[str, int]]:
         is_semaphore = isinstance(space, SemaphoreType)
         if not is_semaphore and memory_of(kernel.name, "scratch", space, None) == "vmem":
             yield f"scratch {i}", bytes_of(aval.shape or (1,), aval.dtype)
-    for aval, space in made_in(kernel.body.jaxpr):
-        is_semaphore = isinstance(space, SemaphoreType)
-        if not is_semaphore and memory_of(kernel.name, "scratch", space, None) == "vmem":
-            yield f"a reference of shape {aval.shape}", bytes_of(aval.shape or (1,), aval.dtype)
-
-
-def made_in(jaxpr: Jaxpr) -> Iterator[tuple[Any, Any]]:
-    """(type of the array, memory space) of each reference that a program makes."""
-    for equation in jaxpr.equations:
-        if equation.primitive in (new_ref_p, empty_ref_p):
-            ref: Any = equation.results[0].aval
-            yield ref.inner_aval, equation.params.memory_space
-        for program in programs_of(equation):
-            yield from made_in(getattr(program, "jaxpr", program))

@@ -11,6 +11,7 @@ from pellucid._machine.base import dtypes
 from pellucid._machine.parallel.axes import axis_index_p
 from pellucid._machine.refs.index import RefIndex
 from pellucid._machine.xla.mosaic_tpu import MemRefType, arith, ir, tpu
+from pellucid.kernels.buffering import emit_pipeline_p
 from pellucid.kernels.copies import dma_start_p, dma_wait_p
 from pellucid.kernels.parts import Part
 from pellucid.kernels.semaphores import (
@@ -194,6 +195,18 @@ def _read(ctx: Lowering, equation, operands):
 def _barrier(ctx: Lowering, equation, operands):
     kind = ir.Type.parse("memref<!tpu.semaphore, #tpu.memory_space<semaphore_mem>>")
     return [MemRef(tpu.sem_barrier(kind), (), (), _INT32, "semaphore_mem")]
+
+
+# Pipelines ----------------------------------------------------------------------------------------------------
+
+
+@rule(emit_pipeline_p)
+def _pipeline(ctx: Lowering, equation, operands):
+    params = equation.params
+    program, own, reason = params.with_buffers(operands)
+    if program is None:
+        raise ctx.unsupported(reason)
+    return ctx.inline(program.jaxpr, own, params.with_buffers(equation.operands)[1])
 
 
 # Devices ------------------------------------------------------------------------------------------------------

@@ -16,6 +16,8 @@ from pellucid.kernels.lowering import control, elements, programs
 from pellucid.kernels.lowering.programs import Rules, registering
 from pellucid.kernels.mappings import BlockMapping
 
+from .bounds import Known, known
+
 RULES: Rules = {}
 """By primitive how it is lowered; `rules`, `reductions` and `access` fill it."""
 SHARED = (control, elements)
@@ -52,12 +54,22 @@ class Lowering(programs.Lowering):
         self, name: str, context: ir.Context, mappings: Sequence[BlockMapping] = ()
     ) -> None:
         super().__init__(name, context, mappings)
+        self.entry: Any = None
+        """The block of the kernel's function, whose arguments references are."""
         self.made: dict[Any, MemRef] = {}
         """Scratch by the variable of the reference that the body makes; it is there as long as the kernel."""
+        self.vmem_made: list[tuple[str, int]] = []
+        """What of that is in VMEM: (description, bytes)."""
         self.mesh: Any = None
         """The mesh of the devices that run the kernel beside each other."""
-        self.facts: dict[Any, Any] = {}
-        """What is known of integers (`bounds.Known`), by variable."""
+        self.facts: dict[Any, Known] = {}
+        """What is known of integers, by variable."""
+
+    def note(self, variable: Any, atom: Any) -> None:
+        """Note what is known of an integer that an input of a program is."""
+        aval = variable.aval
+        if getattr(aval, "shape", None) == () and aval.dtype == _INT32:
+            self.facts[variable] = known(self, atom)
 
     # Types --------------------------------------------------------------------------------------------------
 

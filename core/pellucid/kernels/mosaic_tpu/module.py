@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pellucid._machine.base import UnsupportedError, strict_zip
-from pellucid._machine.ir import Jaxpr, programs_of
-from pellucid._machine.refs.primitives import empty_ref_p, new_ref_p
 from pellucid._machine.xla.mlir import MLIRError, PassManager
 from pellucid._machine.xla.mosaic_tpu import func, ir, new_mosaic_context, tpu
 from pellucid.kernels.lowering.programs import identifier
@@ -18,10 +15,9 @@ from pellucid.kernels.targets import TpuChip
 
 from . import access, dma, loops, reductions, rules
 from .bounds import Known
-from .checks import check
+from .checks import check, check_memory, vmem_of
 from .lowering import Lowering, MemRef
 from .windows import (
-    Argument,
     argument_of,
     block_argument,
     index_function,
@@ -43,6 +39,8 @@ class MosaicKernel(NamedTuple):
 
     name: str
     module: ir.Module
+    vmem: list[tuple[str, int]]
+    """What it holds in VMEM: (name, bytes) for the buffers of each array's blocks, then for each scratch."""
 
     @property
     def text(self) -> str:
@@ -58,7 +56,7 @@ def lowered(
 
     Raises: UnsupportedError for what TPUs can't do, or what has no rule.
     """
-    check(kernel, chip, line)
+    check(kernel, line)
     context = new_mosaic_context()
     with context, ir.Location.unknown():
         ctx = Lowering(kernel.name, context, (*kernel.inputs, *kernel.results))
@@ -66,6 +64,8 @@ def lowered(
         module = ir.Module.create()
         with ir.InsertionPoint(module.body):
             _function(ctx, kernel)
+        parts = [*vmem_of(kernel), *ctx.vmem_made]
+        check_memory(kernel, parts, chip, line)
         try:
             module.operation.verify()
             PassManager.parse("builtin.module(canonicalize,cse)").run(module.operation)
@@ -75,7 +75,7 @@ def lowered(
                 got=str(error).splitlines()[:10],
                 where=line,
             ) from error
-    return MosaicKernel(identifier(kernel.name), module)
+    return MosaicKernel(identifier(kernel.name), module, parts)
 
 
 def _function(ctx: Lowering, kernel: GridKernel) -> None:
@@ -84,18 +84,14 @@ def _function(ctx: Lowering, kernel: GridKernel) -> None:
     blocks = [block_argument(ctx, m) for m in (*kernel.inputs, *kernel.results)]
     spaces = kernel.spaces or (None,) * len(kernel.scratch)
     scratch = [scratch_argument(ctx, a, s) for a, s in strict_zip(kernel.scratch, spaces)]
-    made = dict(_made(ctx, kernel.body.jaxpr))
-    arguments = [*scalars, *blocks, *scratch, *made.values()]
+    arguments = [*scalars, *blocks, *scratch]
     int32 = ir.IntegerType.get_signless(32)
     types = [*[int32] * len(grid), *[a.type(ctx) for a in arguments]]
     function = func.FuncOp(identifier(kernel.name), ir.FunctionType.get(types, []))
-    _describe(ctx, function, kernel, len(scratch) + len(made))
-    block = function.add_entry_block()
+    block = ctx.entry = function.add_entry_block()
     values = [*block.arguments]
     ids = values[: len(grid)]
     refs = [a.ref(x) for a, x in strict_zip(arguments, values[len(grid) :])]
-    n = len(arguments) - len(made)
-    ctx.made = dict(strict_zip(made, refs[n:]))
     jaxpr = kernel.body.jaxpr
     n_consts = len(kernel.consts)
     for variable, size in zip(jaxpr.invars[n_consts:], kernel.grid, strict=False):
@@ -106,8 +102,12 @@ def _function(ctx: Lowering, kernel: GridKernel) -> None:
         bounds = [tpu.iteration_bound(i) for i, size in enumerate(kernel.grid) if size is None]
         # A wait that would never end is noted nowhere: on TPUs it never ends.
         failure = [_NO_FAILURE] if kernel.sites else []
-        ctx.inline(jaxpr, [*consts, *ids[: len(kernel.grid)], *bounds, *refs[:n], *failure])
+        ctx.inline(jaxpr, [*consts, *ids[: len(kernel.grid)], *bounds, *refs, *failure])
         func.ReturnOp([])
+    # References that the body makes have become further arguments.
+    types = [x.type for x in block.arguments]
+    function.attributes["function_type"] = ir.TypeAttr.get(ir.FunctionType.get(types, []))
+    _describe(ctx, function, kernel, len(types) - len(grid) - len(scalars) - len(blocks))
     for i, mapping in enumerate((*kernel.inputs, *kernel.results)):
         if is_moved(blocks[i].space):
             index_function(ctx, mapping, _symbol(i), len(grid), scalars)
@@ -141,14 +141,3 @@ def semantics_of(kernel: GridKernel) -> list[str]:
     stated = getattr(kernel.compiler_params, "dimension_semantics", None) or ()
     names = [str(getattr(s, "value", s)).lower() for s in stated]
     return names or ["arbitrary"] * max(len(kernel.grid), 1)
-
-
-def _made(ctx: Lowering, jaxpr: Jaxpr) -> Iterator[tuple[Any, Argument]]:
-    """The references that a program makes, by variable: each is scratch, which is there as long as the kernel."""
-    for equation in jaxpr.equations:
-        if equation.primitive in (new_ref_p, empty_ref_p):
-            result: Any = equation.results[0]
-            space = equation.params.memory_space
-            yield result, scratch_argument(ctx, result.aval.inner_aval, space)
-        for program in programs_of(equation):
-            yield from _made(ctx, getattr(program, "jaxpr", program))

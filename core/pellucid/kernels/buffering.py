@@ -1,0 +1,319 @@
+"""A grid within a kernel whose blocks are copied to and from buffers while programs run: what `emit_pipeline` is on TPUs.
+
+Elsewhere nothing runs beside a program, so its definition, which reads and writes blocks in turn, is what runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from pellucid._machine.base import Function, strict_zip
+from pellucid._machine.higher_order.calls import Defined, JitParams
+from pellucid._machine.higher_order.loops import fori_loop
+from pellucid._machine.ir import (
+    ClosedJaxpr,
+    Shown,
+    Values,
+    abstract_ref,
+    read_effect,
+    rearrange_program,
+    shaped_array,
+    write_effect,
+)
+from pellucid._machine.refs.access import RefView
+from pellucid._machine.refs.primitives import OfReference
+from pellucid._machine.tracing import bind, types_of
+from pellucid._machine.transforms import stage_open
+
+from .copies import AsyncCopy, make_async_copy, sync_copy
+from .inside import run_scoped, when
+from .lowering.programs import begins_by_writing
+from .mappings import INDEX
+from .parts import Parts, parts_of
+from .programs import position
+from .specs import (
+    Blocked,
+    Element,
+    SemaphoreType,
+    Squeezed,
+    block_dims,
+    padding_of,
+    size_of,
+)
+from .tpu import MemorySpace
+
+RunBody: TypeAlias = Callable[[Sequence[Any], Sequence[Any]], None]
+"""Runs the body at a position, with references to blocks."""
+View: TypeAlias = Callable[[Any, Any, Sequence[Any]], tuple[RefView, Any]]
+"""(the view of the block, mask) of a spec, a reference and a position."""
+
+
+class Grid(NamedTuple):
+    """A grid of `total` programs, the specs of its blocks, and how many of them are those of inputs."""
+
+    sizes: tuple[Any, ...]
+    total: Any
+    specs: Sequence[Any]
+    n_inputs: int
+
+
+def number_of_programs(sizes: Sequence[Any]) -> Any:
+    """The product of the sizes of a grid."""
+    total: Any = 1
+    for n in sizes:
+        total = total * n
+    return total
+
+
+# The primitive ------------------------------------------------------------------------------------------------
+
+
+class Staged(NamedTuple):
+    """A program with copies to buffers, its constants, or why there is none."""
+
+    program: ClosedJaxpr | None
+    consts: Values
+    reason: str = ""
+
+
+class _Held:
+    """What tools for programs don't look into: the program with buffers, and which operands of the equation it takes."""
+
+    def __init__(self, staged: Staged, places: list[int]) -> None:
+        self.staged, self.places = staged, places
+
+
+class PipelineParams(NamedTuple):
+    """`jaxpr` is the definition, a program of all operands: its constants, those of `parts`, then what only the program with buffers takes."""
+
+    jaxpr: Any
+    held: _Held
+    parts: Parts
+
+    def as_call(self) -> JitParams:
+        """Params of a call of the definition."""
+        return JitParams("emit_pipeline", self.jaxpr)
+
+    def with_buffers(self, operands: Sequence[Any]) -> tuple[ClosedJaxpr | None, list[Any], str]:
+        """(the program with buffers, its operands among those of the equation, why there is none)."""
+        staged = self.held.staged
+        return staged.program, [operands[i] for i in self.held.places], staged.reason
+
+
+class Pipeline(Shown, Defined[PipelineParams]):
+    """A grid within a kernel."""
+
+    name = "emit_pipeline"
+    traits = OfReference.traits.replace(returns_list=True)
+    unshown = ("jaxpr", "held")
+
+    def effects(self, avals, params):
+        return super().effects(avals, params) | {read_effect, write_effect}
+
+    def printed_params(self, equation):
+        return {"parts": equation.params.parts, "jaxpr": equation.params.jaxpr}
+
+
+emit_pipeline_p = Pipeline()
+
+
+def run_pipeline(in_order: Function, found: Staged, refs: Sequence[Any]) -> None:
+    """Run `in_order` of references and views, which is the definition of the pipeline that `found` has with buffers."""
+    parts, own = parts_of("emit_pipeline", refs)
+
+    def run(*operands: Any) -> Values:
+        in_order(*parts.views(operands))
+        return []
+
+    program, consts = stage_open(run, types_of(own), None)
+    if {*map(_key, consts)} & {*map(_key, own)}:  # the body itself uses a reference of the pipeline
+        in_order(*refs)
+        return
+    operands = [*consts, *own]
+    places = {_key(x): i for i, x in enumerate(operands)}
+    for x in found.consts:
+        if _key(x) not in places:
+            places[_key(x)] = len(operands)
+            operands.append(x)
+    n, more = len(consts) + len(own), types_of(operands)[len(consts) + len(own) :]
+    # The definition leaves alone what only the program with buffers takes.
+    definition = rearrange_program(program, [*range(n), *more])
+    own_places = range(len(consts), n)
+    held = _Held(found, [*[places[_key(x)] for x in found.consts], *own_places])
+    bind(emit_pipeline_p, *operands, params=PipelineParams(definition, held, parts))
+
+
+def _key(x: Any) -> Any:
+    """What identifies a reference, of which there may be several tracers, or another operand."""
+    return getattr(x, "variable", None) or id(x)
+
+
+# With buffers -------------------------------------------------------------------------------------------------
+
+
+def staged(run_body: RunBody, grid: Grid, refs: Sequence[Any], view: View) -> Staged:
+    """The program of a pipeline over parts of `refs` in which copies run beside the body."""
+    if reason := _why_not(grid, refs):
+        return Staged(None, [], reason)
+    parts, own = parts_of("emit_pipeline", refs)
+    streams = _streams(run_body, grid, refs)
+
+    def run(*operands: Any) -> Values:
+        views = parts.views(operands)
+        types = []
+        for spec, ref in strict_zip(grid.specs, refs):
+            buffer = MemorySpace.VMEM(_block_shape(spec, ref), ref.dtype)
+            types += [buffer, buffer, SemaphoreType.DMA, SemaphoreType.DMA]
+        run_scoped(lambda *held: _Buffers(grid, views, view, held, streams).run(run_body), *types)
+        return []
+
+    program, consts = stage_open(run, types_of(own), None)
+    return Staged(program, consts)
+
+
+def _block_shape(spec: Any, ref: Any) -> tuple[int, ...]:
+    dims = block_dims("emit_pipeline", spec, ref.shape)
+    return tuple([size_of(dim) for dim in dims if type(dim) is not Squeezed])
+
+
+def _why_not(grid: Grid, refs: Sequence[Any]) -> str:
+    """Why a grid has no program with buffers; empty if it has one."""
+    base = [getattr(ref, "ref", ref) for ref in refs]
+    if any(x is y for x in base[: grid.n_inputs] for y in base[grid.n_inputs :]):
+        return "a pipeline reads the next blocks meanwhile, so it can't write to a reference that it reads."
+    for spec, ref in strict_zip(grid.specs, refs):
+        for dim, n in strict_zip(block_dims("emit_pipeline", spec, ref.shape), ref.shape):
+            if type(dim) not in (Blocked, Squeezed, Element) or padding_of(dim) != (0, 0):
+                return f"a pipeline has blocks of sizes, None or Element, not {dim}."
+            if type(dim) is Blocked and n % dim.block_size:
+                return f"blocks of a pipeline divide its references: {dim.block_size} doesn't divide {n}."
+    return ""
+
+
+def _streams(run_body: RunBody, grid: Grid, refs: Sequence[Any]) -> list[bool]:
+    """For each result whether the body begins by writing all of its block, so that none is read before."""
+    blocks = [
+        abstract_ref(shaped_array(_block_shape(spec, ref), ref.dtype))
+        for spec, ref in strict_zip(grid.specs, refs)
+    ]
+
+    def run(*operands: Any) -> Values:
+        n = len(grid.sizes)
+        run_body(operands[:n], operands[n:])
+        return []
+
+    program, consts = stage_open(run, [*[INDEX] * len(grid.sizes), *blocks], None)
+    first = len(consts) + len(grid.sizes) + grid.n_inputs
+    jaxpr = program.jaxpr
+    return [begins_by_writing(jaxpr, v) for v in jaxpr.invars[first:]]
+
+
+def _if(condition: Any, function: Callable[[], None]) -> None:
+    when(condition)(function)
+
+
+class _Buffers(NamedTuple):
+    """A run of a pipeline: two buffers and two semaphores for each reference. Programs use them in turn."""
+
+    grid: Grid
+    views: Sequence[Any]
+    view: View
+    held: Sequence[Any]
+    """For each reference its two buffers, then its two semaphores."""
+    streams: Sequence[bool]
+
+    def run(self, run_body: RunBody) -> None:
+        """Run the body for each point of the grid."""
+        total = self.grid.total
+        _if(total > 0, lambda: self.fetch(np.int32(0), 0))
+
+        def step(t: Any, _: None) -> None:
+            for slot in (0, 1):
+                _if(t % 2 == slot, lambda slot=slot: self.program(run_body, t, slot))
+
+        n = np.int32(total) if isinstance(total, int) else total
+        fori_loop(np.int32(0), n, step, None)
+        # What the last two programs have sent is still on its way.
+        for back in (2, 1):
+            _if(total >= back, lambda back=back: self.finish(total - back))
+
+    def program(self, run_body: RunBody, t: Any, slot: int) -> None:
+        """Program `t` with the buffers `slot`, while the blocks of the next one come to the other ones."""
+        n = self.grid.n_inputs
+        _if(t + 1 < self.grid.total, lambda: self.fetch(t + 1, 1 - slot))
+        for k in range(n):
+            self.copy_in(k, t, slot).wait()
+        blocks = [self.held[4 * k + slot] for k in range(n)]
+        for k, streams in enumerate(self.streams, n):
+            if streams:
+                is_busy = (t >= 2) & self.is_last(k, t - 2)
+                _if(is_busy, lambda k=k: self.copy_out(k, t - 2, slot).wait())
+                blocks.append(self.held[4 * k + slot])
+                continue
+            _if(self.is_first(k, t), lambda k=k: sync_copy(self.part(k, t), self.held[4 * k]))
+            blocks.append(self.held[4 * k])
+        run_body(position(t, self.grid.sizes), blocks)
+        for k, streams in enumerate(self.streams, n):
+            if streams:
+                _if(self.is_last(k, t), lambda k=k: self.copy_out(k, t, slot).start())
+                continue
+            _if(self.is_last(k, t), lambda k=k: sync_copy(self.held[4 * k], self.part(k, t)))
+
+    def fetch(self, t: Any, slot: int) -> None:
+        """Let the inputs of program `t` come to the buffers `slot`."""
+        for k in range(self.grid.n_inputs):
+            self.copy_in(k, t, slot).start()
+
+    def finish(self, t: Any) -> None:
+        """Wait for what program `t` has sent."""
+        for k, streams in enumerate(self.streams, self.grid.n_inputs):
+            if streams:
+                for slot in (0, 1):
+                    is_busy = (t % 2 == slot) & self.is_last(k, t)
+                    _if(is_busy, lambda k=k, slot=slot: self.copy_out(k, t, slot).wait())
+
+    def part(self, k: int, t: Any) -> Any:
+        """The block of reference `k` that program `t` sees."""
+        view, _ = self.view(self.grid.specs[k], self.views[k], position(t, self.grid.sizes))
+        return view
+
+    def copy_in(self, k: int, t: Any, slot: int) -> AsyncCopy:
+        """The copy of a block to a buffer."""
+        return make_async_copy(
+            self.part(k, t), self.held[4 * k + slot], self.held[4 * k + 2 + slot]
+        )
+
+    def copy_out(self, k: int, t: Any, slot: int) -> AsyncCopy:
+        """The copy of a buffer to its block."""
+        return make_async_copy(
+            self.held[4 * k + slot], self.part(k, t), self.held[4 * k + 2 + slot]
+        )
+
+    def indices(self, k: int, t: Any) -> Sequence[Any]:
+        """The index of the block of reference `k` that program `t` sees."""
+        spec = self.grid.specs[k]
+        ids = position(t, self.grid.sizes)
+        found = () if spec.index_map is None else spec.index_map(*ids)
+        return found if isinstance(found, (tuple, list)) else (found,)
+
+    def is_same(self, k: int, t: Any, other: Any) -> Any:
+        """Whether two programs see the same block of reference `k`."""
+        same: Any = True
+        for x, y in strict_zip(self.indices(k, t), self.indices(k, other)):
+            same = same & (x == y)
+        return same
+
+    def is_first(self, k: int, t: Any) -> Any:
+        """Whether program `t` is the first of some in succession that see one block of reference `k`."""
+        return (t == 0) | ~self._bool(self.is_same(k, t, t - 1))
+
+    def is_last(self, k: int, t: Any) -> Any:
+        """Whether program `t` is the last of them."""
+        return (t == self.grid.total - 1) | ~self._bool(self.is_same(k, t, t + 1))
+
+    @staticmethod
+    def _bool(x: Any) -> Any:
+        return np.bool_(x) if isinstance(x, bool) else x
