@@ -45,6 +45,7 @@ from pellucid._machine.transforms.jvp import concrete_value
 from pellucid.numpy import asarray, dot as dot_product
 
 from .grid import trace_around
+from .named import MULTIPLE_OF, named
 from .programs import UNDEFINED, undefined
 from .specs import begins_at_zero, space_of
 
@@ -442,7 +443,7 @@ def delay(nanos: Any) -> None:
 
 
 def multiple_of(x: Any, values: Sequence[int] | int) -> Any:
-    """`x`, which is stated to be a multiple of `values`.
+    """`x`, which is stated to be a multiple of `values`; where TPUs read at a number that only the run knows, they rely on that.
 
     Raises: ArgumentValueError for an `x` that is known and is none.
 
@@ -455,7 +456,9 @@ def multiple_of(x: Any, values: Sequence[int] | int) -> Any:
         raise ArgumentValueError(
             "multiple_of: the value is no multiple.", got=f"{known} of {values}"
         )
-    return x
+    if known is not None or len(factors) != 1 or type_of(x).shape:
+        return x
+    return named(MULTIPLE_OF, lambda x: x, x, factor=int(factors[0]))
 
 
 # Numbers --------------------------------------------------------------------------------------------------------------

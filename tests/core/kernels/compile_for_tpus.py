@@ -12,7 +12,7 @@ import pellucid as pl
 from pellucid._machine.xla.compile import compile_only, compile_options
 from pellucid._machine.xla.plugins import topology_devices
 from pellucid.kernels.targets import tpu_chip
-from tests.core.kernels.tpu_kernels import KERNELS, ring
+from tests.core.kernels.tpu_kernels import KERNELS, random_bits, ring
 
 
 def main(chip: str) -> None:
@@ -20,6 +20,7 @@ def main(chip: str) -> None:
     devices = topology_devices("tpu", tpu_chip(chip).topology, {})
     for name, make in KERNELS.items():
         compile_for(devices[:1], name, *make())
+    compile_for(devices[:1], "random_bits", *random_bits())
     mesh = pl.sharding.Mesh(np.array(devices), ("x",))
     x = pl.ShapeDtypeStruct((8 * len(devices), 128), np.float32)
     compile_for(devices, "ring", ring(mesh), [x])

@@ -169,7 +169,28 @@ class Interpreter(mlir_interpreter.Interpreter):
         return [np.concatenate(parts, number(operation, "dimension"))]
 
     def tpu_bitcast(self, operation, x):
-        return [x.view(DTYPES[shaped(operation.results[0].type)[1]])]
+        shape, element = shaped(operation.results[0].type)
+        dtype = np.dtype(DTYPES[element])
+        if x.dtype.itemsize >= dtype.itemsize:
+            n = x.dtype.itemsize // dtype.itemsize
+            parts = np.ascontiguousarray(x)[..., None].view(dtype).reshape(*x.shape, n)
+            return [np.moveaxis(parts, -1, -2).reshape(shape)]
+        n = dtype.itemsize // x.dtype.itemsize
+        parts = np.moveaxis(x.reshape(*shape[:-1], n, shape[-1]), -2, -1)
+        return [np.ascontiguousarray(parts).view(dtype).reshape(shape)]
+
+    def tpu_dynamic_rotate(self, operation, x, amount):
+        axis = number(operation, "dimension")
+        assert amount >= 0
+        if "stride" not in operation.attributes:
+            return [np.roll(x, amount, axis)]
+        along = number(operation, "stride_dimension")
+        rows = np.moveaxis(x, along, 0)
+        turned = [
+            np.roll(row, amount + i * number(operation, "stride"), axis - (axis > along))
+            for i, row in enumerate(rows)
+        ]
+        return [np.moveaxis(np.stack(turned), 0, along)]
 
     def tpu_matmul(self, operation, a, b, c):
         text = str(operation.attributes["dimension_numbers"]).split("<", 1)[1].rstrip(">")

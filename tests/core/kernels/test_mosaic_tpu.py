@@ -14,7 +14,11 @@ import pytest
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import export
-from pellucid._machine.base.errors import ArgumentValueError, UnsupportedError
+from pellucid._machine.base.errors import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    UnsupportedError,
+)
 from pellucid._machine.xla import plugins
 from pellucid.experimental import pallas
 from pellucid.experimental.pallas import BlockSpec, Buffered, Element, ds, pallas_call, tpu, triton
@@ -32,6 +36,7 @@ from tests.core.kernels.tpu_kernels import (
     X,
     by_rows,
     like,
+    random_bits,
     ring,
 )
 
@@ -465,6 +470,50 @@ def test_kernels_of_gpus_run_as_programs():
     assert "tpu_custom_call" not in lowered_text(call, X)
 
 
+def test_random_bits_of_a_core():
+    function, args = random_bits()
+    [found] = mosaic_texts(function, *args)
+    assert "tpu.prng_set_seed_32" in found.text
+    assert "tpu.prng_random_bits" in found.text
+    with pytest.raises(UnsupportedError, match="runs on TPUs only"):
+        pl.jit(function)()
+    with pytest.raises(ArgumentTypeError, match="prng_seed takes integers"):
+        tpu.prng_seed(0.5)
+
+
+def test_operations_of_tpus_outside_of_kernels():
+    x = np.arange(12, dtype=F32).reshape(3, 4)
+    np.testing.assert_array_equal(tpu.roll(x, -1, 1), np.roll(x, -1, 1))
+    back = tpu.bitcast(tpu.bitcast(x, np.int16), F32)
+    np.testing.assert_array_equal(back, x)
+    with pytest.raises(ArgumentValueError, match="whole elements of the new dtype"):
+        tpu.bitcast(x.astype(np.int16), F32)
+    with pytest.raises(ArgumentValueError, match="together, or neither"):
+        tpu.roll(x, 1, 1, stride=2)
+
+
+def test_parameters_of_the_compiler():
+    params = tpu.CompilerParams(collective_id=3)
+    assert (params.collective_id, params.vmem_limit_bytes, params.has_side_effects) == (
+        3,
+        None,
+        False,
+    )
+    with pytest.raises(ArgumentTypeError, match="have no such parameter"):
+        tpu.CompilerParams(num_warps=3)
+    stated = tpu.CompilerParams(
+        has_side_effects=True, disable_bounds_checks=True, internal_scratch_in_bytes=0
+    )
+    text = lowered_text(pallas_call(copy, X, compiler_params=stated), X)
+    assert "has_side_effect = true" in text
+    inner = config_of(text)["custom_call_config"]
+    assert (inner["disable_bounds_checks"], inner["internal_scratch_in_bytes"]) == (True, 0)
+    pure = tpu.CompilerParams(has_side_effects=tpu.SideEffectType.PURE)
+    assert "has_side_effect" not in lowered_text(pallas_call(copy, X, compiler_params=pure), X)
+    with pytest.raises(UnsupportedError, match="no flags"):
+        lowered_text(pallas_call(copy, X, compiler_params=tpu.CompilerParams(flags={"a": 1})), X)
+
+
 def test_refusals_come_before_anything_is_compiled():
     function, args = with_block((4, 128))
     with pytest.raises(UnsupportedError, match=r"test_mosaic_tpu\.py"):
@@ -532,4 +581,6 @@ def test_compiled(chip):
         env=paths,
     )
     lines = [line for line in done.stdout.splitlines() if line.startswith(("ok ", "failed "))]
-    assert lines == [f"ok {name}" for name in (*KERNELS, "ring")], done.stderr[-2000:]
+    assert lines == [f"ok {name}" for name in (*KERNELS, "random_bits", "ring")], done.stderr[
+        -2000:
+    ]

@@ -287,6 +287,40 @@ def products():
     return pallas_call(kernel, x), (x, x)
 
 
+def rotations_and_bits():
+    def kernel(x_ref, o_ref, p_ref, q_ref):
+        x = x_ref[...]
+        turned = tpu.roll(x, 3, 1) + tpu.roll(x, -3, 0) + tpu.roll(x, program_id(0) - 5, 1)
+        o_ref[...] = turned + tpu.roll(x, 1, 1, stride=2, stride_axis=0)
+        p_ref[...] = tpu.bitcast(x, np.int16)
+        q_ref[...] = tpu.bitcast(tpu.roll(p_ref[...], 1, 0), I32)
+
+    whole = BlockSpec((16, 256), lambda i: (0, 0))
+    halves = BlockSpec((32, 256), lambda i: (0, 0))
+    x = np.ones((16, 256), F32)
+    shapes = [x, like((32, 256), np.int16), like((16, 256), I32)]
+    return pallas_call(
+        kernel, shapes, grid=1, in_specs=[whole], out_specs=[whole, halves, whole]
+    ), (x,)
+
+
+def stated_starts():
+    def kernel(i_ref, x_ref, o_ref):
+        o_ref[...] = x_ref[ds(pallas.multiple_of(i_ref[0], 8), 8), :]
+
+    spec = tpu.PrefetchScalarGridSpec(1)
+    return pallas_call(kernel, like((8, 256), F32), grid_spec=spec), (np.array([16], I32), X)
+
+
+def random_bits():
+    def kernel(o_ref):
+        tpu.prng_seed(3, program_id(0))
+        o_ref[...] = tpu.prng_random_bits((8, 128))
+
+    out = BlockSpec((8, 128), lambda i: (i, 0))
+    return pallas_call(kernel, like((16, 128), I32), grid=2, out_specs=out), ()
+
+
 # Copies ---------------------------------------------------------------------------------------------------------
 
 ANY = BlockSpec(memory_space=pallas.ANY)
@@ -470,7 +504,7 @@ KERNELS = {
         f.__name__: f
         for f in (
             matmul, attention, prefetch, rank_0, dynamic_grid, squeezed, edges, elements, one_dimension, scalars, booleans,
-            loops, scoped, parts, shapes, numbers, aliased, products, whole_copies, copied_parts, double_buffering,
+            loops, scoped, parts, shapes, numbers, aliased, products, rotations_and_bits, stated_starts, whole_copies, copied_parts, double_buffering,
             written_parts, semaphores, pipelined_matmul, pipeline, pipeline_that_repeats_blocks, pipeline_in_vmem,
         )
     },

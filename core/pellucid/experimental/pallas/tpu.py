@@ -18,16 +18,22 @@ from pellucid.kernels.semaphores import (
 )
 from pellucid.kernels.specs import (
     HOST as HOST,
-    CompilerParams as CompilerParams,
     DeviceIdType as DeviceIdType,
     PrefetchScalarGridSpec as PrefetchScalarGridSpec,
     SemaphoreType as SemaphoreType,
 )
 from pellucid.kernels.tpu import (
+    CompilerParams as CompilerParams,
     GridDimensionSemantics as GridDimensionSemantics,
     MemorySpace as MemorySpace,
+    SideEffectType as SideEffectType,
+    bitcast as bitcast,
     load as load,
     roll as roll,
+)
+from pellucid.kernels.tpu_random import (
+    prng_random_bits as prng_random_bits,
+    prng_seed as prng_seed,
 )
 
 VMEM, VMEM_SHARED, SMEM, CMEM, HBM = (
@@ -43,7 +49,7 @@ SUBCORE_PARALLEL = GridDimensionSemantics.SUBCORE_PARALLEL
 
 __all__ = [
     "ARBITRARY", "CMEM", "CORE_PARALLEL", "HBM", "HOST", "PARALLEL", "SMEM", "SUBCORE_PARALLEL", "VMEM", "VMEM_SHARED",
-    "CompilerParams", "DeviceIdType", "GridDimensionSemantics", "MemorySpace", "PrefetchScalarGridSpec", "SemaphoreType", "async_copy",
-    "async_remote_copy", "create_tensorcore_mesh", "emit_pipeline", "get_barrier_semaphore", "make_async_remote_copy",
-    "load", "make_async_copy", "roll", "semaphore_read", "semaphore_signal", "semaphore_wait", "store", "sync_copy",
+    "CompilerParams", "DeviceIdType", "GridDimensionSemantics", "MemorySpace", "PrefetchScalarGridSpec", "SemaphoreType", "SideEffectType", "async_copy",
+    "async_remote_copy", "bitcast", "create_tensorcore_mesh", "emit_pipeline", "get_barrier_semaphore", "make_async_remote_copy",
+    "load", "make_async_copy", "prng_random_bits", "prng_seed", "roll", "semaphore_read", "semaphore_signal", "semaphore_wait", "store", "sync_copy",
 ]  # fmt: skip

@@ -10,8 +10,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pellucid._machine.higher_order.composite import composite_p
 from pellucid._machine.ir import Literal
 from pellucid._machine.primitives import arithmetic, conversion
+from pellucid.kernels.named import MULTIPLE_OF, attributes_of
 
 _ANYTHING = -(1 << 31), (1 << 31) - 1
 
@@ -56,6 +58,9 @@ def _of_result(ctx: Any, equation: Any) -> Known:
         return UNKNOWN
     if primitive is conversion.convert_element_type_p:
         return known(ctx, operands[0]) if equation.results[0].aval.dtype == np.int32 else UNKNOWN
+    if primitive is composite_p and equation.params.name == MULTIPLE_OF:
+        x, n = known(ctx, operands[-1]), attributes_of(equation.params)["factor"]
+        return x._replace(factor=math.lcm(x.factor, n))
     if primitive not in (arithmetic.add_p, arithmetic.sub_p, arithmetic.mul_p, arithmetic.rem_p):
         return UNKNOWN
     a, b = [known(ctx, x) for x in operands]

@@ -13,6 +13,7 @@ from pellucid._machine.ir import ShapedArray, shaped_array
 from pellucid._machine.lowering.custom_calls import custom_call, row_major
 from pellucid._machine.xla.mosaic_tpu import serialized
 from pellucid.kernels.programs import GridKernel
+from pellucid.kernels.tpu import SideEffectType
 
 from .module import lowered
 
@@ -23,11 +24,19 @@ def config_of(kernel: GridKernel, line: str | None, mesh: Any) -> dict[str, Any]
     """What the compiler is told of a kernel: its module, cost and limits. `line` is the user's that calls it."""
     params = kernel.compiler_params
     made = serialized(lowered(kernel, line=line, mesh=mesh).module)
+    if getattr(params, "flags", None) or getattr(params, "serialization_format", 1) != 1:
+        raise UnsupportedError(
+            f"the kernel `{kernel.name}` can't be lowered to TPUs: its module has one form, and no flags.",
+            got=f"flags: {getattr(params, 'flags', None)}, serialization_format: {getattr(params, 'serialization_format', 1)}",
+            where=line,
+        )
     config: dict[str, Any] = {
         "body": base64.b64encode(made.body).decode("ascii"),
         "serialization_format": 1,
-        "needs_layout_passes": True,
+        "needs_layout_passes": bool(getattr(params, "needs_layout_passes", True)),
     }
+    if not getattr(params, "shape_invariant_numerics", True):
+        config["shape_invariant_numerics"] = False
     if made.communicates:
         config["has_communication"] = True
     has_id = getattr(params, "collective_id", None) is not None
@@ -83,12 +92,18 @@ def call(ctx: Any, kernel: GridKernel, operands: list[Any]) -> list[Any]:
         backend_config=json.dumps(config_of(kernel, line, mesh), sort_keys=True),
         api_version=1,
         operand_output_aliases={n_bounds + i: o for o, i in kernel.aliases.items()},
-        has_side_effect=bool(getattr(kernel.compiler_params, "has_side_effects", False)),
+        has_side_effect=_has_side_effect(kernel),
         extra_attributes={"kernel_name": kernel.name},
     )
     found = [_seen(ctx, x, a) for x, a in strict_zip([*operation.results], results)]
     # What may fail on other devices is reported by one more result, which says here that nothing did.
     return found + [ctx.zeros(a) for a in ctx.avals_out[len(found) :]]
+
+
+def _has_side_effect(kernel: GridKernel) -> bool:
+    """Whether the call stays where nothing uses its results."""
+    stated = getattr(kernel.compiler_params, "has_side_effects", False)
+    return stated not in (False, SideEffectType.PURE)
 
 
 _SIZE = shaped_array((), np.dtype(np.int32))

@@ -1,0 +1,79 @@
+"""Operations that kernels name for TPUs: rotations, bits seen as another dtype, random bits."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pellucid._machine.base import dtypes
+from pellucid._machine.higher_order.composite import composite_p
+from pellucid._machine.xla.mosaic_tpu import arith, tpu
+from pellucid.kernels.lowering.elements import converted
+from pellucid.kernels.lowering.programs import is_float
+from pellucid.kernels.named import BITCAST, ROLL, attributes_of
+from pellucid.kernels.tpu_random import prng_random_bits_p, prng_seed_p
+
+from .lowering import Lowering, rule
+from .tiles import LANES
+
+_INT32, _FLOAT32 = np.dtype(np.int32), np.dtype(np.float32)
+
+
+def _roll(ctx: Lowering, equation, operands):
+    x, shift = operands[-2:]
+    aval = equation.results[0].aval
+    options = attributes_of(equation.params)
+    axis, stride = options["axis"] % aval.ndim, options.get("stride")
+    n = aval.shape[axis]
+    is_odd = axis == aval.ndim - 1 and n % LANES
+    if aval.ndim < 2 or aval.dtype == np.bool_ or is_odd:
+        raise ctx.unsupported(
+            f"arrays of numbers are rotated, with two dimensions or more, and along the last one with multiples of {LANES} elements.",
+            f"{aval.text()} along dimension {axis}",
+        )
+    size = ctx.int32(n)
+    shift = arith.remsi(ctx.signed32(shift), size)  # of any sign
+    is_negative = arith.cmpi(arith.CmpIPredicate.slt, shift, ctx.int32(0))
+    shift = arith.select(is_negative, arith.addi(shift, size), shift)
+    more = {}
+    if stride is not None:
+        more = {"stride": stride % n, "stride_dimension": options["stride_axis"] % aval.ndim}
+    # Elements of 32 bits are rotated, as which narrower ones have their values.
+    wide = _FLOAT32 if is_float(aval.dtype) else _INT32
+    if dtypes.itemsize_bits(aval.dtype) == 32:
+        return [tpu.dynamic_rotate(x, shift, axis, **more)]
+    turned = tpu.dynamic_rotate(converted(ctx, x, aval, wide), shift, axis, **more)
+    return [converted(ctx, turned, aval.update(dtype=wide), aval.dtype)]
+
+
+def _bitcast(ctx: Lowering, equation, operands):
+    x = operands[-1]
+    result = equation.results[0].aval
+    if np.bool_ in (result.dtype, equation.operands[-1].aval.dtype):
+        raise ctx.unsupported("masks have no bits.")
+    kind = ctx.type_of(result)
+    return [x if x.type == kind else tpu.bitcast(kind, x)]
+
+
+_NAMED = {ROLL: _roll, BITCAST: _bitcast}
+
+
+@rule(composite_p)
+def _composite(ctx: Lowering, equation, operands):
+    params = equation.params
+    if params.name in _NAMED:
+        return _NAMED[params.name](ctx, equation, operands)
+    return ctx.inline(params.jaxpr.jaxpr, operands, equation.operands)
+
+
+# Random bits --------------------------------------------------------------------------------------------------
+
+
+@rule(prng_seed_p)
+def _seed(ctx: Lowering, equation, operands):
+    tpu.prng_set_seed_32([ctx.signed32(x) for x in operands])
+    return []
+
+
+@rule(prng_random_bits_p)
+def _random_bits(ctx: Lowering, equation, operands):
+    return [tpu.prng_random_bits(ctx.type_of(equation.results[0].aval))]

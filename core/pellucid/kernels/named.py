@@ -1,0 +1,27 @@
+"""Operations of kernels that devices know by name: composites, whose decomposition is what they are everywhere else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pellucid._machine.base import Function
+from pellucid._machine.higher_order.composite import composite
+
+from .grid import current_position
+
+MULTIPLE_OF, ROLL, BITCAST = [
+    f"pellucid.{name}" for name in ("multiple_of", "tpu_roll", "tpu_bitcast")
+]
+
+
+def named(name: str, definition: Function, *operands: Any, **attributes: Any) -> Any:
+    """`definition(*operands)`, which in a kernel is an operation of this name with `attributes`, None left out."""
+    if current_position() is None:
+        return definition(*operands)
+    given = {key: x for key, x in attributes.items() if x is not None}
+    return composite(lambda *args, **_: definition(*args), name)(*operands, **given)
+
+
+def attributes_of(params: Any) -> dict[str, Any]:
+    """The attributes of a composite, by name."""
+    return {name: tree.unflatten(list(leaves)) for name, leaves, tree in params.attributes}
