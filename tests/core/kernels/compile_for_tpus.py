@@ -1,10 +1,7 @@
 """Compile the kernels of `tpu_kernels` for a TPU that isn't there: a program of its own, since a compiler may end its process."""
 
-import os
 import sys
 from typing import Any
-
-os.environ |= {"JAX_PLATFORMS": "cpu", "TPU_SKIP_MDS_QUERY": "1"}
 
 import numpy as np
 
@@ -14,11 +11,16 @@ from pellucid._machine.xla.plugins import topology_devices
 from pellucid.kernels.targets import tpu_chip
 from tests.core.kernels.tpu_kernels import KERNELS, random_bits, ring
 
+LACKING = {("v4", "strided_rotation")}
+"""What a chip doesn't have."""
+
 
 def main(chip: str) -> None:
     """Print one line for each kernel."""
     devices = topology_devices("tpu", tpu_chip(chip).topology, {})
     for name, make in KERNELS.items():
+        if (chip, name) in LACKING:
+            continue
         compile_for(devices[:1], name, *make())
     compile_for(devices[:1], "random_bits", *random_bits())
     mesh = pl.sharding.Mesh(np.array(devices), ("x",))

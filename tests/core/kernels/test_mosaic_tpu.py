@@ -25,7 +25,9 @@ from pellucid.experimental.pallas import BlockSpec, Buffered, Element, ds, palla
 from pellucid.introspect.mosaic_text import mosaic_texts
 from pellucid.kernels.kernel_call import pallas_call_p
 from pellucid.kernels.mosaic_tpu.module import lowered
+from pellucid.kernels.targets import TPU_CHIPS
 from tests.core.kernels import mosaic_interpreter, test_triton
+from tests.core.kernels.compile_for_tpus import LACKING
 from tests.core.kernels.tpu_kernels import (
     ANY,
     BF16,
@@ -568,10 +570,11 @@ def test_a_barrier_without_an_identity():
     plugins.tpu_library() is None, reason="no compiler of TPUs is installed: the extra `tpu-aot`"
 )
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("chip", ["v5e", "v6e"])
+@pytest.mark.parametrize("chip", TPU_CHIPS)
 def test_compiled(chip):
     script = pathlib.Path(__file__).with_name("compile_for_tpus.py")
-    paths = os.environ | {"PYTHONPATH": os.pathsep.join(sys.path)}
+    settings = {"JAX_PLATFORMS": "cpu", "TPU_SKIP_MDS_QUERY": "1"}
+    paths = os.environ | settings | {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
         [sys.executable, str(script), chip],
         capture_output=True,
@@ -581,6 +584,5 @@ def test_compiled(chip):
         env=paths,
     )
     lines = [line for line in done.stdout.splitlines() if line.startswith(("ok ", "failed "))]
-    assert lines == [f"ok {name}" for name in (*KERNELS, "random_bits", "ring")], done.stderr[
-        -2000:
-    ]
+    names = [name for name in (*KERNELS, "random_bits", "ring") if (chip, name) not in LACKING]
+    assert lines == [f"ok {name}" for name in names], done.stderr[-2000:]

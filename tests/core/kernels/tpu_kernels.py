@@ -290,8 +290,7 @@ def products():
 def rotations_and_bits():
     def kernel(x_ref, o_ref, p_ref, q_ref):
         x = x_ref[...]
-        turned = tpu.roll(x, 3, 1) + tpu.roll(x, -3, 0) + tpu.roll(x, program_id(0) - 5, 1)
-        o_ref[...] = turned + tpu.roll(x, 1, 1, stride=2, stride_axis=0)
+        o_ref[...] = tpu.roll(x, 3, 1) + tpu.roll(x, -3, 0) + tpu.roll(x, program_id(0) - 5, 1)
         p_ref[...] = tpu.bitcast(x, np.int16)
         q_ref[...] = tpu.bitcast(tpu.roll(p_ref[...], 1, 0), I32)
 
@@ -302,6 +301,13 @@ def rotations_and_bits():
     return pallas_call(
         kernel, shapes, grid=1, in_specs=[whole], out_specs=[whole, halves, whole]
     ), (x,)
+
+
+def strided_rotation():
+    def kernel(x_ref, o_ref):
+        o_ref[...] = tpu.roll(x_ref[...], 1, 1, stride=2, stride_axis=0)
+
+    return pallas_call(kernel, X), (X,)
 
 
 def stated_starts():
@@ -504,7 +510,7 @@ KERNELS = {
         f.__name__: f
         for f in (
             matmul, attention, prefetch, rank_0, dynamic_grid, squeezed, edges, elements, one_dimension, scalars, booleans,
-            loops, scoped, parts, shapes, numbers, aliased, products, rotations_and_bits, stated_starts, whole_copies, copied_parts, double_buffering,
+            loops, scoped, parts, shapes, numbers, aliased, products, rotations_and_bits, strided_rotation, stated_starts, whole_copies, copied_parts, double_buffering,
             written_parts, semaphores, pipelined_matmul, pipeline, pipeline_that_repeats_blocks, pipeline_in_vmem,
         )
     },

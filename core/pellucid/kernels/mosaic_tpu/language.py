@@ -36,6 +36,11 @@ def _roll(ctx: Lowering, equation, operands):
     shift = arith.select(is_negative, arith.addi(shift, size), shift)
     more = {}
     if stride is not None:
+        if axis != aval.ndim - 1 or options["stride_axis"] % aval.ndim != aval.ndim - 2:
+            raise ctx.unsupported(
+                "rows are rotated along the last dimension by amounts that differ along the second last one.",
+                f"{aval.text()} along {axis}, by steps along {options['stride_axis']}",
+            )
         more = {"stride": stride % n, "stride_dimension": options["stride_axis"] % aval.ndim}
     # Elements of 32 bits are rotated, as which narrower ones have their values.
     wide = _FLOAT32 if is_float(aval.dtype) else _INT32
