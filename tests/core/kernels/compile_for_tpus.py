@@ -9,7 +9,7 @@ import pellucid as pl
 from pellucid._machine.xla.compile import compile_only, compile_options
 from pellucid._machine.xla.plugins import topology_devices
 from pellucid.kernels.targets import tpu_chip
-from tests.core.kernels.tpu_kernels import KERNELS, random_bits, ring
+from tests.core.kernels.tpu_kernels import KERNELS, OPERATIONS, random_bits, ring
 
 LACKING = {("v4", "strided_rotation")}
 """What a chip doesn't have."""
@@ -18,7 +18,7 @@ LACKING = {("v4", "strided_rotation")}
 def main(chip: str) -> None:
     """Print one line for each kernel."""
     devices = topology_devices("tpu", tpu_chip(chip).topology, {})
-    for name, make in KERNELS.items():
+    for name, make in {**KERNELS, **OPERATIONS}.items():
         if (chip, name) in LACKING:
             continue
         compile_for(devices[:1], name, *make())

@@ -25,6 +25,7 @@ from pellucid.experimental.pallas import BlockSpec, Buffered, Element, ds, palla
 from pellucid.introspect.mosaic_text import mosaic_texts
 from pellucid.kernels.kernel_call import pallas_call_p
 from pellucid.kernels.mosaic_tpu.module import lowered
+from pellucid.kernels.mosaic_tpu.windows import in_rows
 from pellucid.kernels.targets import TPU_CHIPS
 from tests.core.kernels import mosaic_interpreter, test_triton
 from tests.core.kernels.compile_for_tpus import LACKING
@@ -34,6 +35,7 @@ from tests.core.kernels.tpu_kernels import (
     F32,
     I32,
     KERNELS,
+    OPERATIONS,
     ROWS,
     X,
     by_rows,
@@ -163,10 +165,16 @@ def assert_same(function, *args):
     n_bounds, n_scalars = kernel.grid.count(None), len(kernel.scalars)
     bounds, rest = iter(args[:n_bounds]), args[n_bounds:]
     sizes = [int(next(bounds)) if n is None else n for n in kernel.grid]
-    starts = [np.full(x.shape, 77).astype(x.dtype) for x in expected]
-    found = mosaic_interpreter.run(
-        lowered(kernel).module, sizes, rest[:n_scalars], rest[n_scalars:], starts
-    )
+    inputs = [
+        x.reshape(in_rows(m, x.shape)) for x, m in zip(rest[n_scalars:], kernel.inputs, strict=True)
+    ]
+    starts = [
+        np.full(in_rows(m, x.shape), 77).astype(x.dtype)
+        for x, m in zip(expected, kernel.results, strict=True)
+    ]
+    module = lowered(kernel).module
+    found = mosaic_interpreter.run(module, sizes, rest[:n_scalars], inputs, starts)
+    found = [x.reshape(y.shape) for x, y in zip(found, expected, strict=True)]
     for x, y in zip(found, expected, strict=True):
         assert x.dtype == y.dtype
         tolerance = 2e-2 if x.dtype == BF16 else 1e-4
@@ -313,7 +321,7 @@ REFUSED = {
         r"no whole tiles(.|\n)*A block of \(128,\) fits",
     ),
     "squeezed": (
-        lambda: with_block((8, None, 128), np.ones((64, 2, 128), F32)),
+        lambda: with_block((8, None), np.ones((64, 256), F32)),
         r"Move the dimension that the kernel doesn't see in front",
     ),
     "buffers": (
@@ -444,6 +452,14 @@ def test_call():
     assert inner["serialization_format"] == 1
     assert inner["needs_layout_passes"]
     assert "has_communication" not in inner
+
+
+@pytest.mark.parametrize(
+    ("name", "count"), [("flash_attention_back", 3), ("tiled_matmul", 1), ("grouped_matmul", 1)]
+)
+def test_kernels_of_the_library(name, count):
+    function, args = OPERATIONS[name]()
+    assert lowered_text(function, *args).count("@tpu_custom_call") == count
 
 
 def test_calls_of_numbers_booleans_and_aliases():
@@ -584,5 +600,9 @@ def test_compiled(chip):
         env=paths,
     )
     lines = [line for line in done.stdout.splitlines() if line.startswith(("ok ", "failed "))]
-    names = [name for name in (*KERNELS, "random_bits", "ring") if (chip, name) not in LACKING]
+    names = [
+        name
+        for name in (*KERNELS, *OPERATIONS, "random_bits", "ring")
+        if (chip, name) not in LACKING
+    ]
     assert lines == [f"ok {name}" for name in names], done.stderr[-2000:]

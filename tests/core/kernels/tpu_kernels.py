@@ -19,6 +19,9 @@ from pellucid.experimental.pallas import (
     tpu,
     when,
 )
+from pellucid.experimental.pallas.ops.tpu.flash_attention import flash_attention
+from pellucid.experimental.pallas.ops.tpu.matmul import matmul as matmul_of_tiles
+from pellucid.experimental.pallas.ops.tpu.megablox import gmm
 
 F32, I32, BF16 = np.float32, np.int32, np.dtype(ml_dtypes.bfloat16)
 X = np.ones((64, 256), F32)
@@ -144,6 +147,21 @@ def squeezed():
 
     block, x = BlockSpec((None, 8, 256), lambda i, j: (i, j, 0)), np.ones((2, 64, 256), F32)
     return pallas_call(kernel, x, grid=(2, 8), in_specs=[block], out_specs=block), (x,)
+
+
+def single_rows():
+    """Blocks of one row of several, which is no tile of its array."""
+
+    def kernel(x_ref, y_ref, o_ref, p_ref):
+        o_ref[...] = x_ref[...] + y_ref[0, :] * 2
+        p_ref[0, :] = x_ref[1, :]
+
+    x, y = np.ones((32, 3, 256), F32), np.ones((12, 256), F32)
+    block = BlockSpec((8, None, 256), lambda i, j: (i, j, 0))
+    row = BlockSpec((1, 256), lambda i, j: (i * 3 + j, 0))
+    return pallas_call(
+        kernel, (x, y), grid=(4, 3), in_specs=[block, row], out_specs=[block, row]
+    ), (x, y)
 
 
 def edges():
@@ -509,10 +527,35 @@ KERNELS = {
     **{
         f.__name__: f
         for f in (
-            matmul, attention, prefetch, rank_0, dynamic_grid, squeezed, edges, elements, one_dimension, scalars, booleans,
+            matmul, attention, prefetch, rank_0, dynamic_grid, squeezed, single_rows, edges, elements, one_dimension, scalars, booleans,
             loops, scoped, parts, shapes, numbers, aliased, products, rotations_and_bits, strided_rotation, stated_starts, whole_copies, copied_parts, double_buffering,
             written_parts, semaphores, pipelined_matmul, pipeline, pipeline_that_repeats_blocks, pipeline_in_vmem,
         )
     },
 }  # fmt: skip
 """By name what makes the function and its arguments."""
+
+
+# The library's kernels ------------------------------------------------------------------------------------------
+
+
+def flash_attention_back():
+    def total(q, k, v):
+        return flash_attention(q, k, v, causal=True).astype(F32).sum()
+
+    q = np.ones((1, 2, 256, 128), BF16)
+    return pl.grad(total, argnums=(0, 1, 2)), (q, q, q)
+
+
+def tiled_matmul():
+    x = np.ones((256, 256), F32)
+    return lambda x, y: matmul_of_tiles(x, y, block_shape=(128, 128), block_k=128), (x, x)
+
+
+def grouped_matmul():
+    args = np.ones((256, 128), F32), np.ones((3, 128, 256), F32), np.array([100, 56, 100], I32)
+    return gmm, args
+
+
+OPERATIONS = {f.__name__: f for f in (flash_attention_back, tiled_matmul, grouped_matmul)}
+"""Functions that call kernels of the library."""

@@ -12,10 +12,12 @@ from pellucid._machine.base import UnsupportedError, describe, strict_zip
 from pellucid._machine.ir import ShapedArray, shaped_array
 from pellucid._machine.lowering.custom_calls import custom_call, row_major
 from pellucid._machine.xla.mosaic_tpu import serialized
+from pellucid.kernels.mappings import BlockMapping
 from pellucid.kernels.programs import GridKernel
 from pellucid.kernels.tpu import SideEffectType
 
 from .module import lowered
+from .windows import in_rows
 
 _TARGET = "tpu_custom_call"
 
@@ -80,22 +82,26 @@ def call(ctx: Any, kernel: GridKernel, operands: list[Any]) -> list[Any]:
         )
     n_bounds = kernel.grid.count(None)
     avals = [*kernel.scalars, *[m.aval for m in kernel.inputs]]
-    passed = [_passed(ctx, x, a) for x, a in strict_zip(operands[n_bounds:], avals)]
-    results = [m.aval for m in kernel.results]
+    given = [*map(_in_memory, kernel.scalars), *map(_of_blocks, kernel.inputs)]
+    passed = [_passed(ctx, *each) for each in strict_zip(operands[n_bounds:], avals, given)]
+    results = [*map(_of_blocks, kernel.results)]
     operation = custom_call(
         ctx,
         _TARGET,
         [*[ctx.convert(x, _SIZE) for x in operands[:n_bounds]], *passed],
-        result_types=[ctx.type(_in_memory(a)) for a in results],
-        operand_layouts=[*[()] * n_bounds, *[row_major(_in_memory(a)) for a in avals]],
-        result_layouts=[row_major(_in_memory(a)) for a in results],
+        result_types=ctx.types(results),
+        operand_layouts=[*[()] * n_bounds, *map(row_major, given)],
+        result_layouts=[*map(row_major, results)],
         backend_config=json.dumps(config_of(kernel, line, mesh), sort_keys=True),
         api_version=1,
         operand_output_aliases={n_bounds + i: o for o, i in kernel.aliases.items()},
         has_side_effect=_has_side_effect(kernel),
         extra_attributes={"kernel_name": kernel.name},
     )
-    found = [_seen(ctx, x, a) for x, a in strict_zip([*operation.results], results)]
+    found = [
+        _seen(ctx, x, a, m.aval)
+        for x, a, m in strict_zip([*operation.results], results, kernel.results)
+    ]
     # What may fail on other devices is reported by one more result, which says here that nothing did.
     return found + [ctx.zeros(a) for a in ctx.avals_out[len(found) :]]
 
@@ -115,17 +121,21 @@ def _in_memory(aval: ShapedArray) -> ShapedArray:
     return aval.update(dtype=dtype, shape=aval.shape or (1,))
 
 
-def _passed(ctx: Any, x: Any, aval: ShapedArray) -> Any:
-    goal = _in_memory(aval)
+def _of_blocks(mapping: BlockMapping) -> ShapedArray:
+    """The type of an array as a kernel gets it, of whose blocks one may be a row."""
+    aval = _in_memory(mapping.aval)
+    return aval.update(shape=in_rows(mapping, aval.shape))
+
+
+def _passed(ctx: Any, x: Any, aval: ShapedArray, goal: ShapedArray) -> Any:
+    """An operand of type `aval` as one of type `goal`."""
     if goal.dtype != aval.dtype:
         x = ctx.convert(x, aval.update(dtype=goal.dtype))
     return x if goal.shape == aval.shape else ctx.reshape(x, goal)
 
 
-def _seen(ctx: Any, x: Any, aval: ShapedArray) -> Any:
-    """A result as the program has it."""
-    given = _in_memory(aval)
+def _seen(ctx: Any, x: Any, given: ShapedArray, aval: ShapedArray) -> Any:
+    """A result of type `given` as the program has it, of type `aval`."""
     if given.dtype != aval.dtype:
-        zeros = ctx.zeros(given)
-        x = ctx.compare(x, zeros, "NE", given)
+        x = ctx.compare(x, ctx.zeros(given), "NE", given)
     return x if given.shape == aval.shape else ctx.reshape(x, aval)

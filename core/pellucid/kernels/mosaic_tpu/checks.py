@@ -23,7 +23,7 @@ from pellucid.kernels.specs import (
 from pellucid.kernels.targets import LARGEST_VMEM, TpuChip
 
 from .tiles import bytes_of, fitting_block, has_dtype, tile_of
-from .windows import buffers_of, is_moved, memory_of
+from .windows import buffers_of, has_single_rows, in_rows, is_moved, memory_of
 
 _SEMANTICS = ("parallel", "arbitrary", "core_parallel")
 _MIB = 1 << 20
@@ -118,9 +118,12 @@ class _Checks(NamedTuple):
         shape, dtype = mapping.aval.shape, mapping.aval.dtype
         if len(shape) == 0:
             return
-        fitting = fitting_block(mapping.sizes, shape, dtype)
+        shape = in_rows(mapping, shape)
+        fitting = fitting_block(in_rows(mapping, mapping.sizes), shape, dtype)
         if fitting is None:
             return
+        if has_single_rows(mapping):
+            fitting = (*fitting[:-2], fitting[-1])
         tile: Any = tile_of(shape, dtype)
         text = [
             "None" if n == 1 and type(dim) is Squeezed else str(n)
@@ -143,7 +146,9 @@ class _Checks(NamedTuple):
 
     def elements(self, mapping: BlockMapping) -> None:
         """Check that blocks which may begin at any element begin at a tile along the last two dimensions."""
-        tile = tile_of(mapping.aval.shape, mapping.aval.dtype)
+        tile = tile_of(in_rows(mapping, mapping.aval.shape), mapping.aval.dtype)
+        if has_single_rows(mapping):
+            tile = tile[1:]
         start = len(mapping.dims) - len(tile)
         for i, t in enumerate(tile, start):
             if type(mapping.dims[i]) is not Element or mapping.sizes[i] == mapping.aval.shape[i]:
@@ -169,8 +174,15 @@ class _Checks(NamedTuple):
                         where=mapping.spec.line,
                         do="Alias a result with it, and write to that: `input_output_aliases`.",
                     )
-        for result in self.kernel.aliases:
+        for result, source in self.kernel.aliases.items():
             mapping = self.kernel.results[result]
+            if source >= first and has_single_rows(mapping) != has_single_rows(
+                self.kernel.inputs[source - first]
+            ):
+                raise self.refused(
+                    f"{mapping.name} and the input that it is aliased with have blocks of one row both, or neither.",
+                    where=mapping.spec.line,
+                )
             position = first + len(self.kernel.inputs) + result
             ref = self.kernel.body.jaxpr.invars[self.kernel.n_front + position]
             if is_moved(_space(self.kernel, mapping)) and not begins_by_writing(
@@ -218,7 +230,7 @@ def vmem_of(kernel: GridKernel) -> list[tuple[str, int]]:
 def _buffers(kernel: GridKernel) -> Iterator[tuple[str, int]]:
     for mapping in (*kernel.inputs, *kernel.results):
         if _space(kernel, mapping) == "vmem":
-            size = bytes_of(mapping.sizes or (1,), mapping.aval.dtype)
+            size = bytes_of(in_rows(mapping, mapping.sizes) or (1,), mapping.aval.dtype)
             yield mapping.name, size * buffers_of(mapping)
 
 

@@ -79,8 +79,27 @@ def block_argument(ctx: Lowering, mapping: BlockMapping) -> Argument:
                 do="Leave `block_shape` and `index_map` out, and copy parts of the reference in the kernel.",
             )
         return argument_of(mapping.aval, space, mapping)
-    kept = tuple([i for i, dim in enumerate(mapping.dims) if type(dim) is not Squeezed])
-    return Argument(mapping.sizes or (1,), kept, np.dtype(mapping.aval.dtype), space, None, mapping)
+    last = len(mapping.dims) - 1
+    kept = [i for i, dim in enumerate(mapping.dims) if type(dim) is not Squeezed]
+    if has_single_rows(mapping) and last in kept:
+        kept[-1] = last + 1
+    shape = in_rows(mapping, mapping.sizes) or (1,)
+    return Argument(shape, tuple(kept), np.dtype(mapping.aval.dtype), space, None, mapping)
+
+
+def has_single_rows(mapping: BlockMapping) -> bool:
+    """Whether blocks of an array in VMEM have one row of several: they are passed with a dimension of one before the last, which
+    is a whole tile.
+    """
+    space = str(getattr(mapping.spec.memory_space or MemorySpace.DEFAULT, "value", ""))
+    if space not in ("vmem", MemorySpace.DEFAULT.value) or len(mapping.dims) < 2:
+        return False
+    return mapping.sizes[-2] == 1 and mapping.aval.shape[-2] != 1
+
+
+def in_rows(mapping: BlockMapping, sizes: Shape) -> Shape:
+    """A size for each dimension of the array, as a kernel gets it."""
+    return (*sizes[:-1], 1, sizes[-1]) if has_single_rows(mapping) else sizes
 
 
 def is_moved(space: str) -> bool:
@@ -118,7 +137,10 @@ def window(ctx: Lowering, mapping: BlockMapping, symbol: str) -> ir.Attribute:
     parts = [f"window_bounds = array<i64: {bounds}>", f"transform_indices = @{symbol}"]
     dims = mapping.dims
     if any(type(dim) is Element for dim in dims):
-        before, behind = zip(*map(padding_of, dims), strict=True)
+        before, behind = map(list, zip(*map(padding_of, dims), strict=True))
+        if has_single_rows(mapping):
+            before.insert(-1, 0)
+            behind.insert(-1, 0)
         parts.append(f"window_kind = #tpu.element_window<{[*before]}, {[*behind]}>")
     if buffers_of(mapping) == 1:
         parts.append("pipeline_mode = #tpu.pipeline_mode<synchronous>")
@@ -142,7 +164,7 @@ def index_function(
     """Make the function `symbol` of the position in the grid and the prefetched scalars, which gives the indices of the block."""
     int32 = ir.IntegerType.get_signless(32)
     inputs = [*[int32] * n_axes, *[s.type(ctx) for s in scalars]]
-    results = [int32] * max(len(mapping.dims), 1)
+    results = [int32] * len(block_argument(ctx, mapping).shape)
     function = func.FuncOp(symbol, ir.FunctionType.get(inputs, results))
     block = function.add_entry_block()
     with ctx.inside(block):
@@ -151,13 +173,18 @@ def index_function(
         # A kernel without a grid has one program, and its maps no position.
         ids = ids[: len(jaxpr.invars) - len(scalars)]
         refs = [a.ref(x) for a, x in strict_zip(scalars, [*block.arguments[n_axes:]])]
-        func.ReturnOp(_indices(ctx, mapping, ctx.inline(jaxpr, [*ids, *refs])) or [ctx.int32(0)])
+        found = _indices(ctx, mapping, ctx.inline(jaxpr, [*ids, *refs])) or [ctx.int32(0)]
+        if has_single_rows(mapping):
+            found.insert(-1, ctx.int32(0))
+        func.ReturnOp(found)
 
 
 def _indices(ctx: Lowering, mapping: BlockMapping, found: Sequence[ir.Value]) -> list[ir.Value]:
     """What the window's function gives for each dimension: the number of the block, or of its first element if one is an `Element`."""
     are_elements = any(type(dim) is Element for dim in mapping.dims)
-    tile = tile_of(mapping.aval.shape, mapping.aval.dtype)
+    tile = tile_of(in_rows(mapping, mapping.aval.shape), mapping.aval.dtype)
+    if has_single_rows(mapping):
+        tile = tile[1:]
     n_front = len(mapping.dims) - len(tile)
     indices: list[ir.Value] = []
     for i, (dim, x, unit) in enumerate(strict_zip(mapping.dims, found, mapping.units)):
