@@ -22,6 +22,7 @@ late.origins.update(
         "with layers called": "pellucid._machine.higher_order.repeated_layers:with_layer_calls",
         # The dialects of devices are loaded where a kernel is lowered to them.
         "call of a Mosaic kernel": "pellucid.kernels.mosaic_tpu.call:call",
+        "simulator of kernels": "pellucid.kernels.simulator.call:simulated",
         "call of a Triton kernel": "pellucid.kernels.triton.call:call",
         # Values that consist of arrays are lowered to them.
         "call with values of libraries": "pellucid.experimental.hijax.calls:call",

@@ -65,6 +65,7 @@ from .mappings import (
     with_indices,
 )
 from .programs import GridKernel
+from .simulator.params import InterpretParams
 from .specs import (
     BlockSpec,
     GridSpec,
@@ -74,6 +75,7 @@ from .specs import (
     begins_at_zero,
     is_parallel,
     no_block_spec,
+    outside,
     space_of,
     whole,
 )
@@ -246,6 +248,7 @@ def pallas_call(
         dict(input_output_aliases),
         compiler_params,
         cost_estimate,
+        interpret if isinstance(interpret, InterpretParams) else None,
     )
 
     def run(*args: Any) -> Any:
@@ -265,6 +268,8 @@ class _KernelDescription(NamedTuple):
     aliases: dict[int, int]
     compiler_params: Any
     cost: Any
+    simulator: InterpretParams | None
+    """How the kernel is simulated; None if it is compiled."""
 
     @property
     def caller(self) -> str:
@@ -274,6 +279,8 @@ class _KernelDescription(NamedTuple):
     def __call__(self, *args: Any) -> Any:
         kernel, operands, out_tree, written = self._kernel(args)
         avals, debug = types_of(operands), DebugInfo("pallas_call", self.name)
+        if self.simulator is not None:
+            return self._simulated(kernel, operands, out_tree, written)
         program, consts = stage_open(kernel.run, avals, debug)
         smooth = None
         if kernel.has_edges:
@@ -285,7 +292,26 @@ class _KernelDescription(NamedTuple):
         if sites := kernel.all_sites:
             *results, failure = results
             guard(failure[0], [failure] * len(sites), sites)
-        # After the user's results come the last contents of references from outside.
+        return self._settled(results, out_tree, written)
+
+    def _simulated(
+        self, kernel: GridKernel, operands: Values, out_tree: Any, written: Values
+    ) -> Any:
+        """The results of a call that the simulator runs."""
+        avals, debug = types_of(operands), DebugInfo("pallas_call", self.name)
+        n = len(kernel.results)
+
+        def plain(*operands: Any) -> Values:
+            return kernel.run(*operands, edge=zeros)[:n]
+
+        run = functools.partial(late("simulator of kernels"), kernel, self.simulator, plain)
+        program, consts = stage_open(lambda *xs: run(xs), avals, debug)
+        params = KernelCallParams(program, kernel, self.name, None, is_own=False)
+        results = bind(pallas_call_p, *consts, *operands, params=params)
+        return self._settled(results, out_tree, written)
+
+    def _settled(self, results: Values, out_tree: Any, written: Values) -> Any:
+        """The user's results; what follows them are the last contents of references from outside."""
         n_results = out_tree.num_leaves
         for ref, value in strict_zip(written, results[n_results:]):
             write(ref, ..., value)
@@ -363,7 +389,7 @@ class _KernelDescription(NamedTuple):
             [
                 mapping_of(
                     f"reference {i} from outside",
-                    whole,
+                    outside,
                     x.aval.inner_aval,
                     len(grid),
                     scalar_refs,

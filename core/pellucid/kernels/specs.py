@@ -290,7 +290,10 @@ class BlockSpec:
 
 whole = BlockSpec()
 """The spec of arrays without one, which is no line of the user's."""
-whole._source = None  # pyright: ignore[reportPrivateUsage]  # of a class of this module
+outside = BlockSpec(memory_space=ANY)
+"""The spec of references from outside, which programs see themselves."""
+for _spec in (whole, outside):
+    _spec._source = None  # pyright: ignore[reportPrivateUsage]  # of a class of this module
 
 
 def block_dims(name: str, spec: BlockSpec, shape: Shape) -> tuple[Any, ...]:

@@ -1,0 +1,286 @@
+"""The machine: devices with cores that run one kernel beside each other, their memories, and copies in flight between them."""
+
+from __future__ import annotations
+
+from collections.abc import Generator, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid._machine.base.source import describe
+from pellucid._machine.checks.errors import CheckError
+from pellucid._machine.ir import Values
+
+from . import memory
+from .clocks import Agent
+from .copying import BYTES_PER_STEP, LATENCY, Copy, Window
+from .memory import Buffer
+from .params import InterpretParams
+from .semaphore import Semaphore, Semaphores
+
+
+class Event(NamedTuple):
+    """What a core or a copy did, in steps of simulated time: 1024 bytes copied, or elements computed, are one step."""
+
+    device: int
+    core: int
+    program: str
+    kind: str
+    """compute, read, write, copy, wait or signal."""
+    line: str | None
+    buffer: str
+    n_bytes: int
+    start: float
+    end: float
+
+
+class Wait(NamedTuple):
+    """What a core waits for: a semaphore that has `value`."""
+
+    sem: Semaphore
+    value: int
+    decrement: bool
+    what: str
+
+
+class Core(Agent):
+    """A core of a device, and where it is in its programs."""
+
+    def __init__(self, machine: Machine, device: int, core: int) -> None:
+        self.machine, self.device, self.core = machine, device, core
+        has_others = machine.params.num_cores_or_threads > 1
+        self.name = f"device {device}" + (f", core {core}" if has_others else "")
+        self.number = machine.next_agent()
+        self.clock = {self.number: 0}
+        self.source: Any = None
+        self.program = ""
+        self.time = 0.0
+        self.waiting: Wait | None = None
+        self.run: Generator[Wait | None, None, Any]
+        self.positions: dict[Any, int] = {}
+        """The position along each axis of the mesh."""
+        self.visits: dict[Any, int] = {}
+        """How often each equation has made references."""
+        machine.cores.append(self)
+
+    def text(self) -> str:
+        return f"{self.name}{self.program}"
+
+    def note(self, kind: str, start: float, buffer: str = "", n_bytes: int = 0) -> None:
+        """Record what it has done from `start` on."""
+        if self.machine.records:
+            self.machine.trace.append(
+                Event(self.device, self.core, self.program, kind, describe(self.source), buffer, n_bytes, start, self.time)
+            )  # fmt: skip
+
+    def computes(self, cost: int) -> None:
+        """Let it compute that many elements."""
+        start = self.time
+        self.time += LATENCY + cost / BYTES_PER_STEP
+        self.note("compute", start)
+
+
+class Machine:
+    """Devices with cores, and what is in flight between them.
+
+    `trace` is what has happened, in simulated time: a core's own steps follow each other, copies run beside them.
+    """
+
+    def __init__(
+        self, params: InterpretParams, n_devices: int, name: str, *, records: bool = False
+    ) -> None:
+        self.params, self.n_devices, self.name = params, n_devices, name
+        self.finds_races = params.detect_races
+        self.is_eager = params.dma_execution_mode == "eager"
+        self.records = records
+        self.trace: list[Event] = []
+        self.cores: list[Core] = []
+        self.random = (
+            None if params.random_seed is None else np.random.default_rng(params.random_seed)
+        )
+        self.shared: dict[Any, Any] = {}
+        """Buffers and semaphores by (device, core or None, key)."""
+        self._n_agents = 0
+
+    def next_agent(self) -> int:
+        """A number for another agent."""
+        self._n_agents += 1
+        return self._n_agents
+
+    # Memory ---------------------------------------------------------------------------------------------------
+
+    def buffer(
+        self,
+        name: str,
+        space: str,
+        array: np.ndarray,
+        core: Core,
+        key: Any,
+        *,
+        shared: bool = False,
+    ) -> Buffer:
+        """A buffer of a core, or if `shared` of its device, which others find by `key`."""
+        owner = f"device {core.device}" if shared else core.name
+        found = Buffer(name, space, array, core.device, owner)
+        found.key = (None if shared else core.core), key
+        self.shared[core.device, *found.key] = found
+        return found
+
+    def semaphores(
+        self, name: str, shape: tuple[int, ...], core: Core, key: Any, *, is_of_copies: bool
+    ) -> Semaphores:
+        """The semaphores of a core that others find by `key`."""
+        place = core.device, core.core, key
+        found = self.shared.get(place)
+        if found is None:
+            found = Semaphores(name, shape, core.device, core.name, is_of_copies=is_of_copies)
+            found.key = core.core, key
+            self.shared[place] = found
+        return found
+
+    def elsewhere(self, core: Core, x: Any, device: int, number: int | None = None) -> Any:
+        """What a buffer or semaphores of a core are called on another device, or on its core `number`."""
+        if not 0 <= device < self.n_devices:
+            raise CheckError(
+                f"{core.text()} names a device that there isn't.",
+                got=f"device {device} of {self.n_devices}",
+                where=describe(core.source),
+            )
+        own, key = x.key
+        place = device, own if number is None or own is None else number, key
+        found = self.shared.get(place)
+        if found is None and type(x) is Semaphores:
+            # Others may signal it before that core has come to where it makes it.
+            other = next((c for c in self.cores if (c.device, c.core) == place[:2]), None)
+            if other is not None:
+                return self.semaphores(x.name, x.shape, other, key, is_of_copies=x.is_of_copies)
+        if found is None:
+            raise CheckError(
+                f"{core.text()} copies to a buffer that device {device} doesn't have yet.",
+                got=str(x),
+                where=describe(core.source),
+                do="Let the devices wait for each other first, by the barrier semaphore, or make the buffer as scratch of the kernel.",
+            )
+        return found
+
+    # Copies ---------------------------------------------------------------------------------------------------
+
+    def start(
+        self,
+        core: Core,
+        source: tuple[Buffer, Window],
+        target: tuple[Buffer, Window],
+        sems: tuple[Semaphore | None, Semaphore | None],
+        *,
+        is_remote: bool,
+        add: bool,
+    ) -> None:
+        """Let a copy of a core be in flight."""
+
+        def note(copy: Copy) -> None:
+            if self.records:
+                between = f"{source[0]} to {target[0]}"
+                line = describe(copy.source)
+                self.trace.append(
+                    Event(core.device, core.core, copy.program, "copy", line, between, copy.n_bytes, copy.time, copy.ends)
+                )  # fmt: skip
+
+        copy = Copy(
+            self.next_agent(), core, source, target, sems,
+            is_remote=is_remote, add=add, finds_races=self.finds_races, ended=note,
+        )  # fmt: skip
+        if self.is_eager:
+            copy.write()
+
+    # Time -----------------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """Let all cores run to their ends. Raises: CheckError where none can go on."""
+        alive = [*self.cores]
+        while alive:
+            has_moved = False
+            for core in self._in_turn(alive):
+                if core.waiting is not None and not self._ends(core, core.waiting):
+                    continue
+                has_moved = True
+                try:
+                    core.waiting = next(core.run)
+                except StopIteration:
+                    alive.remove(core)
+            if not has_moved:
+                raise self._deadlock(alive)
+        self._check_end()
+
+    def _in_turn(self, cores: Sequence[Core]) -> list[Core]:
+        order = range(len(cores)) if self.random is None else self.random.permutation(len(cores))
+        return [cores[i] for i in order]
+
+    def _ends(self, core: Core, wait: Wait) -> bool:
+        """Whether a wait ends now, after copies that it waits for have gone on."""
+        sem = wait.sem
+        while sem.count < wait.value and sem.pending:
+            k = 0
+            if self.random is not None:
+                # Copies to one device arrive in the order of their starts.
+                firsts = {c.issuer: i for i, c in reversed([*enumerate(sem.pending)])}
+                k = int(self.random.choice(sorted(firsts.values())))
+            sem.pending[k].goes_on_for(sem)
+        if sem.count < wait.value:
+            return False
+        start = core.time
+        core.time = max(core.time, sem.take(core, wait.value, decrement=wait.decrement))
+        core.note("wait", start, sem.name)
+        core.waiting = None
+        return True
+
+    def _deadlock(self, cores: Sequence[Core]) -> CheckError:
+        rows = []
+        for core in cores:
+            wait: Any = core.waiting
+            line = describe(core.source)
+            where = "" if line is None else f", {line}"
+            unit = " bytes" if wait.what == "dma_wait" else ""
+            rows.append(
+                f"{core.text()} waits for {wait.value}{unit} of semaphore {wait.sem.name}, which has {wait.sem.count}{where}"
+            )
+        more = len(rows) - 16
+        return CheckError(
+            f"a deadlock in the kernel `{self.name}`: no device can go on; each would wait forever.",
+            got=[*rows[:16], *([f"and {more} more"] if more > 0 else [])],
+            do="Signal each semaphore as often as it is waited for, before the wait, or on another device.",
+        )
+
+    def _check_end(self) -> None:
+        """Raise CheckError for copies that nobody has waited for, and for semaphores of copies and barriers that aren't at 0."""
+        for found in self.shared.values():
+            if type(found) is not Semaphores:
+                continue
+            for sem in found.by_position.values():
+                if sem.pending:
+                    copy: Any = sem.pending[0]
+                    raise CheckError(
+                        f"the kernel `{self.name}` ends while a copy is in flight that nobody has waited for.",
+                        got=f"{copy.text()}, from {copy.read_from[0]} to {copy.write_to[0]}",
+                        where=describe(copy.source),
+                        do="Call `wait()` of the copy, or for one to another device `wait_send()` here and `wait_recv()` there.",
+                    )
+                if sem.count and (found.is_of_copies or found.key[1] == BARRIER):
+                    raise CheckError(
+                        f"the kernel `{self.name}` ends with a semaphore that isn't 0, which the next kernel uses.",
+                        got=f"{sem.name}: {sem.count}{' bytes' if found.is_of_copies else ''}",
+                        do="Wait for as much as is signalled, for a copy to another device `wait_send()` here and `wait_recv()` there.",
+                    )
+
+
+BARRIER = "barrier"
+"""The key of the barrier semaphore."""
+
+
+def placed(values: Values) -> list[np.ndarray]:
+    """Copies of operands as NumPy arrays that may be written."""
+    return [np.array(x) for x in values]
+
+
+def unused(aval: Any, params: InterpretParams) -> np.ndarray:
+    """Memory without values."""
+    return memory.poisoned(aval, zero=params.uninitialized_memory == "zero")

@@ -1,0 +1,319 @@
+"""A core's way through its part of the grid: which programs it runs, the blocks that they see, and what they leave in the arrays."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid._machine.base.source import describe
+from pellucid._machine.checks.errors import CheckError, error_of
+from pellucid._machine.higher_order.jitted import jit
+from pellucid._machine.tracing import replay
+from pellucid._machine.tracing.current import ensure_compile_time_eval
+from pellucid.kernels.mappings import BlockMapping, positions_of
+from pellucid.kernels.programs import GridKernel
+from pellucid.kernels.specs import BoundedSlice, Indirect, MemorySpace, padding_of, size_of, step_of
+from pellucid.kernels.tpu import MemorySpace as DeviceMemory
+
+from . import memory
+from .clocks import note_access
+from .evaluate import Run, made, run
+from .machine import Core, Machine, unused
+from .memory import Box, Buffer
+
+_DIRECT = (MemorySpace.ANY, MemorySpace.HOST, DeviceMemory.HBM)
+"""Memories whose arrays programs see themselves, and no copies of blocks."""
+
+
+class Block(NamedTuple):
+    """Where the block of a program lies: the first element along each dimension, or for an `Indirect` one all positions, and how many elements
+    there are along bounded dimensions, -1 along others.
+    """
+
+    starts: tuple[Any, ...]
+    bounds: tuple[int, ...]
+
+
+class Sweep:
+    """The programs of a kernel on one device, for operands as NumPy arrays: traced sizes of the grid, scalars, inputs."""
+
+    def __init__(
+        self,
+        machine: Machine,
+        kernel: GridKernel,
+        device: int,
+        operands: Sequence[np.ndarray],
+        positions: dict[Any, int],
+    ) -> None:
+        self.machine, self.kernel, self.device = machine, kernel, device
+        self.params = machine.params
+        rest = iter(operands)
+        self.bounds = [np.int32(next(rest)) for n in kernel.grid if n is None]
+        sizes = iter(self.bounds)
+        self.grid = tuple([int(next(sizes)) if n is None else n for n in kernel.grid])
+        self.given = [np.array(x) for x in rest]
+        self.names = self._names()
+        arrays = [
+            self.given[kernel.aliases[i]] if i in kernel.aliases else unused(m.aval, self.params)
+            for i, m in enumerate(kernel.results)
+        ]
+        self.arrays = [*self.given, *arrays]
+        """An array per reference to scalars, inputs and results, by position."""
+        self.aliased = set(kernel.aliases.values())
+        self.left: dict[Buffer, list[tuple[memory.Region, str]]] = {}
+        """What programs have written to arrays that are inputs, too: the region, and which program."""
+        n_programs = math.prod(self.grid)
+        self.places = [None if m is None else self._places(m, n_programs) for m in kernel.mappings]
+        n_cores = self.params.num_cores_or_threads
+        rows = self._order()
+        for k in range(n_cores):
+            core = Core(machine, device, k)
+            core.positions = positions
+            mine = [t for t, part in rows if part == k]
+            # Made now, so that other devices find them whenever they come.
+            core.run = self._programs(core, mine, self._references(core))
+
+    def results(self) -> list[np.ndarray]:
+        """The arrays of the results, when all cores have come to their ends."""
+        n = len(self.given)
+        for i in range(len(self.kernel.results)):
+            buffer = self.machine.shared.get((self.device, None, ("ref", n + i)))
+            if buffer is not None and buffer.counts is not None:
+                for position, sem in buffer.counts.by_position.items():
+                    buffer.array[position] = sem.count
+        return self.arrays[n:]
+
+    def _names(self) -> list[str]:
+        debug, front = self.kernel.body.jaxpr.debug, self.kernel.n_front
+        n = self.kernel.n_references
+        names = [] if debug is None else [*(debug.arg_names or ())]
+        names = (
+            names[front : front + n]
+            if len(names) >= front + n
+            else names[front - len(self.kernel.consts) :]
+        )
+        return [*names, *[""] * n][:n]
+
+    # Order ----------------------------------------------------------------------------------------------------
+
+    def _order(self) -> list[tuple[int, int]]:
+        """(number of a program, its core) in the order in which they run: parallel axes may have any, and cores share them."""
+        grid, parallel = self.grid, sorted(self.kernel.parallel)
+        rng = (
+            None
+            if self.params.random_seed is None
+            else np.random.default_rng(self.params.random_seed)
+        )
+        orders = [
+            rng.permutation(n) if rng is not None and a in parallel else np.arange(n)
+            for a, n in enumerate(grid)
+        ]
+        if not grid:
+            return [(0, 0)]
+        numbers = np.arange(math.prod(grid)).reshape(grid)[np.ix_(*orders)].ravel()
+        # The place of each program along the parallel axes, row by row in the order in which they run.
+        places = np.zeros(grid, np.int64)
+        for a in parallel:
+            along = np.arange(grid[a]).reshape([-1 if k == a else 1 for k in range(len(grid))])
+            places = places * grid[a] + along
+        total = max(math.prod([grid[a] for a in parallel]), 1)
+        cores = (places * self.params.num_cores_or_threads // total).ravel()
+        return [*zip(numbers.tolist(), cores.tolist(), strict=True)]
+
+    # Blocks ---------------------------------------------------------------------------------------------------
+
+    def _places(self, mapping: BlockMapping, n_programs: int) -> list[Block]:
+        """The block of each program, by its number."""
+        if not n_programs:
+            return []
+        before = [padding_of(dim)[0] for dim in mapping.dims]
+        bounded = [i for i, dim in enumerate(mapping.dims) if type(dim) is BoundedSlice]
+        if mapping.indices is not None and len(mapping.program.jaxpr.outvars) == len(mapping.dims):
+            steps = np.array([step_of(dim) for dim in mapping.dims], np.int64)
+            starts = mapping.indices * steps - np.array(before, np.int64)
+            none = (-1,) * len(mapping.dims)
+            return [Block(tuple(row), none) for row in starts.tolist()]
+        blocks = []
+        program, units = mapping.program.jaxpr, mapping.units
+        with ensure_compile_time_eval():
+            call = jit(lambda *xs: replay(program, (), *xs))
+            for ids in positions_of(self.grid).T:
+                found = [np.asarray(x) for x in call(*ids, *self.given[: len(self.kernel.scalars)])]
+                starts = [
+                    x - b if x.shape else int(x) * unit - b
+                    for x, unit, b in zip(found, units, before, strict=False)
+                ]
+                bounds = [-1] * len(starts)
+                for i, x in zip(bounded, found[len(starts) :], strict=False):
+                    bounds[i] = int(x)
+                blocks.append(Block(tuple(starts), tuple(bounds)))
+        return blocks
+
+    def _check_inside(
+        self, mapping: BlockMapping, position: int, block: Block, ids: tuple[int, ...]
+    ) -> None:
+        """Raise CheckError for a block, chosen by data, that lies outside of its array."""
+        guarded = self.kernel.guarded
+        if position not in guarded:
+            return
+        shown, is_outside = [], False
+        padding = mapping.padding()
+        for dim, start, n, (before, behind) in zip(
+            mapping.dims, block.starts, mapping.aval.shape, padding, strict=True
+        ):
+            if type(dim) is Indirect:
+                wrong = start[(start < 0) | (start >= n)]
+                shown.append(int(wrong[0]) if len(wrong) else int(start[0]) if len(start) else 0)
+                is_outside |= bool(len(wrong))
+                continue
+            at = start + padding_of(dim)[0]
+            shown.append(at)
+            is_outside |= at < 0 or at > n + before + behind - size_of(dim)
+        if is_outside:
+            sites, layout = self.kernel.all_sites, self.kernel.layout
+            code = len(self.kernel.sites) + guarded.index(position) + 1
+            vector = np.array([code, *ids, *shown, *[0] * (layout.n_values - len(shown))], np.int32)
+            error_of(np.int32(code), [vector] * len(sites), sites).throw()
+
+    # Programs -------------------------------------------------------------------------------------------------
+
+    def _programs(self, core: Core, numbers: Sequence[int], refs: list[Any]) -> Run:
+        """Run these programs one after another."""
+        kernel, recorder = self.kernel, self.params.grid_point_recorder
+        held: dict[int, Block] = {}
+        for t in numbers:
+            ids = tuple([int(i) for i in np.unravel_index(t, self.grid)]) if self.grid else ()
+            core.program = f" in program {ids}" if ids else ""
+            if recorder is not None:
+                recorder(tuple(map(np.int32, ids)), np.int32(core.core))
+            for i, mapping in enumerate(kernel.mappings):
+                places = self.places[i]
+                if mapping is None or places is None or refs[i] is self._array(core, i):
+                    continue
+                block = places[t]
+                if i in held and _same(held[i], block):
+                    continue
+                self._leave(core, i, held.pop(i, None), refs[i])
+                core.source = mapping.spec.source
+                self._check_inside(mapping, i, block, ids)
+                refs[i].array[...] = self._block(core, i, block)
+                held[i] = block
+            failure = [np.zeros(kernel.layout.aval.shape, np.int32)] if kernel.sites else []
+            inputs = [*kernel.consts, *map(np.int32, ids), *self.bounds, *refs, *failure]
+            yield from run(kernel.body.jaxpr, inputs, core)
+        for i, block in held.items():
+            self._leave(core, i, block, refs[i])
+        return []
+
+    def _references(self, core: Core) -> list[Any]:
+        """What the references of the kernel are on a core: arrays of the device, buffers for blocks, scratch."""
+        kernel, machine = self.kernel, self.machine
+        refs = []
+        n_scalars, n_arrays = len(kernel.scalars), len(self.arrays)
+        for i, mapping in enumerate(kernel.mappings):
+            name = self.names[i] or f"reference {i}"
+            if i < n_scalars:
+                refs.append(machine.buffer(name, "smem", self.arrays[i], core, ("ref", i)))
+            elif i < n_arrays and mapping is not None:
+                array = self._array(core, i)
+                if (
+                    mapping.spec.memory_space in _DIRECT
+                    and mapping.block_aval.shape == mapping.aval.shape
+                ):
+                    refs.append(array)
+                    continue
+                space = str(mapping.spec.memory_space or "vmem")
+                block = unused(mapping.block_aval, self.params)
+                refs.append(machine.buffer(name, space, block, core, ("block", i)))
+            else:
+                k = i - n_arrays
+                space = kernel.spaces[k] if k < len(kernel.spaces) else None
+                refs.append(made(core, name, space, kernel.scratch[k], ("scratch", k)))
+        return refs
+
+    def _array(self, core: Core, i: int) -> Buffer:
+        """The array of a reference in the memory of the device; those that are aliased are one."""
+        n = len(self.given)
+        at = self.kernel.aliases.get(i - n, i) if i >= n else i
+        found = self.machine.shared.get((self.device, None, ("ref", at)))
+        if found is None:
+            name = self.names[i] or f"reference {i}"
+            found = self.machine.buffer(name, "hbm", self.arrays[i], core, ("ref", at), shared=True)
+        return found
+
+    def _block(self, core: Core, i: int, block: Block) -> np.ndarray:
+        """A block, from the array; elements beyond its edges are undefined."""
+        mapping: Any = self.kernel.mappings[i]
+        buffer = self._array(core, i)
+        target, source = _slices(mapping, block)
+        if self.machine.finds_races:
+            region = _region(source, buffer.shape)
+            note_access(buffer, region, core, is_write=False)
+            if i in self.aliased:
+                self._check_kept(core, buffer, region, mapping.name)
+        values = unused(mapping.aval.update(shape=mapping.sizes), self.params)
+        values[target] = buffer.array[source]
+        return values.reshape(mapping.block_aval.shape)
+
+    def _leave(self, core: Core, i: int, block: Block | None, ref: Buffer) -> None:
+        """Write a block that programs write back to its array."""
+        if block is None or i not in self.kernel.written:
+            return
+        mapping: Any = self.kernel.mappings[i]
+        buffer = self._array(core, i)
+        core.source = mapping.spec.source
+        target, source = _slices(mapping, block)
+        if self.machine.finds_races:
+            region = _region(source, buffer.shape)
+            note_access(buffer, region, core, is_write=True)
+            self.left.setdefault(buffer, []).append((region, core.program))
+        buffer.array[source] = ref.array.reshape(mapping.sizes)[target]
+
+    def _check_kept(self, core: Core, buffer: Buffer, region: memory.Region, name: str) -> None:
+        """Raise CheckError for a block of an input that an earlier program has changed, by the result with which it is aliased."""
+        for written, program in self.left.get(buffer, ()):
+            if memory.overlap(region, written, buffer.shape):
+                raise CheckError(
+                    f"the kernel `{self.kernel.name}` reads a block of an input that was changed before, by a result that is aliased with it.",
+                    got=f"{name}: {core.text()} reads {region.text()}, of which{program} has written {written.text()}",
+                    where=describe(core.source),
+                    do="A device fetches blocks ahead, before or after that. Let each program read the blocks that it writes, or leave `input_output_aliases` out.",
+                )
+
+
+def _same(a: Block, b: Block) -> bool:
+    return a.bounds == b.bounds and all(
+        np.array_equal(x, y) for x, y in zip(a.starts, b.starts, strict=True)
+    )
+
+
+def _slices(mapping: BlockMapping, block: Block) -> tuple[Any, Any]:
+    """(the part of a block that lies in its array, the part of the array that it is), as NumPy indices."""
+    inner: list[Any] = []
+    outer: list[Any] = []
+    for dim, start, bound, n in zip(
+        mapping.dims, block.starts, block.bounds, mapping.aval.shape, strict=True
+    ):
+        if type(dim) is Indirect:
+            inner.append(np.flatnonzero((start >= 0) & (start < n)))
+            outer.append(start[inner[-1]])
+            continue
+        size = size_of(dim) if bound < 0 else min(bound, size_of(dim))
+        first, end = max(start, 0), max(min(start + size, n), start, 0)
+        inner.append(range(first - start, end - start))
+        outer.append(range(first, end))
+    if any(type(x) is np.ndarray for x in outer):
+        return np.ix_(*inner), np.ix_(*outer)
+    return tuple([slice(r.start, r.stop) for r in inner]), tuple(
+        [slice(r.start, r.stop) for r in outer]
+    )
+
+
+def _region(index: tuple[Any, ...], shape: tuple[int, ...]) -> memory.Region:
+    if all(type(x) is slice for x in index):
+        return Box(tuple([range(x.start, x.stop) for x in index]))
+    positions = np.arange(math.prod(shape)).reshape(shape)[index]
+    return memory.points_of(positions.ravel(), shape)
