@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import functools
 import itertools
 import math
@@ -17,25 +18,34 @@ from pellucid._machine.base import (
     Function,
     UnsupportedError,
     tree_map,
+    tree_structure,
 )
+from pellucid._machine.base.late import late
 from pellucid._machine.higher_order.jitted import jit
 from pellucid._machine.ir import (
+    ClosedJaxpr,
     DebugInfo,
     HigherOrderPrimitive,
     Jaxpr,
     Literal,
+    Values,
     axis_names_of,
+    rearrange_program,
     with_programs,
 )
 from pellucid._machine.parallel.axes import axis_index_p
-from pellucid._machine.refs.access import freeze, new_ref
-from pellucid._machine.tracing import name_of, replay, source_of
+from pellucid._machine.refs.access import freeze, get, new_ref, set as write
+from pellucid._machine.tracing import is_reference, name_of, replay, source_of, type_of
 from pellucid._machine.tracing.current import bound_axes
 from pellucid._machine.transforms import check_callable, stage_open
 
+from .captured import with_captured
 from .grid import programs_of_kernel
 from .inside import empty_ref_like, run_scoped
-from .specs import MemoryRef
+from .mappings import INDEX, mapping_of, with_indices
+from .programs import GridKernel
+from .simulator.params import InterpretParams
+from .specs import MemoryRef, outside
 
 _OMITTED: Any = object()
 
@@ -97,8 +107,8 @@ def core_map(
     """A decorator that runs a function of scratch references on each core of `mesh`; it writes to references from
     outside.
 
-    In it `lax.axis_index` gives the position of the core. Cores run one after another, each with scratch of its own. The other
-    parameters are hints. Raises: UnsupportedError for communication between cores.
+    In it `lax.axis_index` gives the position of the core. Cores run one after another, each with scratch of its own; with
+    `interpret=tpu.InterpretParams()` beside each other. The other parameters are hints. Raises: UnsupportedError for communication between cores.
 
     >>> from pellucid import lax
     >>> ref = new_ref(np.zeros(2, np.int32))
@@ -131,6 +141,9 @@ def core_map(
         with bound_axes(mesh.shape), programs_of_kernel():
             debug = DebugInfo("core_map", source_of(function, name))
             program, refs = stage_open(on_core, [], debug)
+        if isinstance(interpret, InterpretParams):
+            _simulate(mesh, interpret, program, refs, name or name_of(function))
+            return
         # In the order of the mesh, the last axis fastest.
         for position in itertools.product(*map(range, mesh.sizes)):
             own = on_core_at(program.jaxpr, dict(zip(mesh.axis_names, position, strict=True)))
@@ -142,6 +155,46 @@ def core_map(
             replay(own, (), *refs)
 
     return run
+
+
+def _simulate(
+    mesh: CoreMesh, params: InterpretParams, program: ClosedJaxpr, consts: Values, name: str
+) -> None:
+    """Let the cores of a mesh run a program beside each other; its references are constants."""
+    if arrays := [x for x in consts if not is_reference(x)]:
+        raise ArgumentValueError(
+            f"core_map of `{name}`: the function uses arrays from outside.",
+            got=[type_of(x).text() for x in arrays[:4]],
+            do="Put them into references: `new_ref(x)`.",
+        )
+    n_axes = len(mesh.sizes)
+    n = len(consts)
+    # Inputs are the constants, then the position along each axis of the grid, which is that of the mesh.
+    body = rearrange_program(program, [*range(n), *[INDEX] * n_axes])
+    body, _, captured = with_captured(body, consts, n_axes, 0)
+    mappings = with_indices(
+        [
+            mapping_of(
+                f"reference {i} from outside",
+                outside,
+                x.aval.inner_aval,
+                n_axes,
+                [],
+                tree_structure(()),
+            )
+            for i, x in enumerate(captured.references)
+        ],
+        mesh.sizes,
+    )
+    results = [m for m, w in zip(mappings, captured.is_written, strict=True) if w]
+    kernel = GridKernel(
+        name, mesh.sizes, body, [], (), tuple(mappings), tuple(results), (), frozenset(), captured.aliases(0, 0), frozenset(range(n_axes)),
+    )  # fmt: skip
+    params = dataclasses.replace(params, num_cores_or_threads=mesh.size)
+    operands = [*map(get, captured.references)]
+    found = late("simulator of kernels")(kernel, params, None, operands, mesh.axis_names)
+    for ref, value in zip(captured.written, found, strict=True):
+        write(ref, ..., value)
 
 
 def kernel(
@@ -180,7 +233,7 @@ def kernel(
             out_refs = tree_map(empty_ref_like, out_type, is_leaf=_is_type)
             # A tuple or list of results are several arguments; another tree is one.
             outs = out_refs if isinstance(out_refs, (tuple, list)) else (out_refs,)
-            core_map(mesh, scratch_shapes=scratch_types, name=name)(
+            core_map(mesh, scratch_shapes=scratch_types, name=name, interpret=interpret)(
                 lambda *more, **named: body(*in_refs, *outs, *more, **named)
             )
             return tree_map(freeze, out_refs)

@@ -79,3 +79,43 @@ def test_what_is_refused():
         tpu.create_tensorcore_mesh("core", devices=pl.devices())
     with pytest.raises(ValueError, match="has a core"):
         tpu.create_tensorcore_mesh("core", num_cores=0)
+
+
+def exchanged(x_ref, o_ref):
+    """Each core writes a part of its own, then reads that of the other."""
+    core = lax.axis_index("core")
+
+    def run(shared, own, sem):
+        o_ref[core] = x_ref[core] * 2
+        pallas.semaphore_signal(sem, core_index=1 - core)
+        pallas.semaphore_wait(sem)
+        own[...] = o_ref[1 - core]
+        pallas.semaphore_signal(sem, core_index=1 - core)
+        pallas.semaphore_wait(sem)
+        o_ref[core] = own[...]
+
+    pallas.run_scoped(run, tpu.VMEM((4,), F32), tpu.VMEM((4,), F32), tpu.SemaphoreType.REGULAR)
+
+
+@pytest.mark.parametrize("seed", [None, 0, 1, 2])
+def test_simulated_cores_wait_for_each_other(seed):
+    x = np.arange(8, dtype=F32).reshape(2, 4)
+    mesh = tpu.create_tensorcore_mesh("core", num_cores=2)
+    params = tpu.InterpretParams(detect_races=True, random_seed=seed)
+    y = pallas.kernel(exchanged, x, mesh=mesh, interpret=params)(x)
+    np.testing.assert_array_equal(y, 2 * x[::-1])
+
+
+def test_simulated_cores_race():
+    def kernel(x_ref, o_ref):
+        core = lax.axis_index("core")
+        o_ref[core] = x_ref[core]
+        o_ref[1 - core] = x_ref[core]
+
+    x = np.zeros((2, 4), F32)
+    mesh = tpu.create_tensorcore_mesh("core", num_cores=2)
+    params = tpu.InterpretParams(detect_races=True)
+    with pytest.raises(ValueError, match="a race") as caught:
+        pallas.kernel(kernel, x, mesh=mesh, interpret=params)(x)
+    assert "device 0, core 1 writes [1, 0:4]" in str(caught.value)
+    assert "o_ref[1 - core] = x_ref[core]" in str(caught.value)

@@ -58,6 +58,8 @@ class Simulation(NamedTuple):
     axes: tuple[Any, ...]
     sizes: tuple[int, ...]
     is_joint: bool
+    core_axes: tuple[Any, ...] = ()
+    """Names of the axes of the grid along which its programs are cores."""
 
     @property
     def n_devices(self) -> int:
@@ -79,7 +81,8 @@ class Simulation(NamedTuple):
         devices = range(n) if self.is_joint else [device]
         sweeps = []
         for own, row in zip(range(n), rows, strict=True):
-            sweeps.append(Sweep(machine, kernel, own, row, self.positions(devices[own])))
+            positions = self.positions(devices[own])
+            sweeps.append(Sweep(machine, kernel, own, row, positions, self.core_axes))
         for record in _records:
             record.append(machine)
         machine.run()
@@ -194,7 +197,7 @@ class Simulate(Linearized, HostCall[SimulateParams]):
         name = params.simulation.kernel.name
         if params.definition is None:
             raise UnsupportedError(
-                f"the kernel `{name}` reaches other devices, and has no derivative.",
+                f"the kernel `{name}` reaches other devices or cores, and has no derivative.",
                 do="Give the function around it one: `custom_vjp`.",
             )
         return JitParams(name, params.definition)
@@ -216,12 +219,23 @@ def reaches_others(jaxpr: Jaxpr) -> bool:
     return False
 
 
+def _definition(kernel: GridKernel, plain: Function, operands: Operands) -> ClosedJaxpr | None:
+    """What a kernel computes as a program on values; None for one with constants."""
+    debug = DebugInfo("pallas_call", kernel.name)
+    program, consts = stage_open(plain, types_of(operands), debug)
+    return None if consts else program
+
+
 def simulated(
-    kernel: GridKernel, params: InterpretParams, plain: Function, operands: Operands
+    kernel: GridKernel,
+    params: InterpretParams,
+    plain: Function | None,
+    operands: Operands,
+    core_axes: tuple[Any, ...] = (),
 ) -> Values:
     """The results of a kernel on these operands, by the simulator: traced sizes of its grid, scalars, inputs.
 
-    `plain` is what it computes as a function of values, of which derivatives are those.
+    `plain` is what it computes as a function of values, for derivatives. Along the `core_axes` of its grid programs are cores.
     """
     mesh = get_abstract_mesh()
     axes = tuple(mesh.axis_names) if mesh.manual_axes else ()
@@ -234,15 +248,12 @@ def simulated(
         )
     axes = tuple([a for a in axes if a in mesh.manual_axes])
     sizes = tuple([mesh.shape[a] for a in axes])
-    simulation = Simulation(kernel, params, axes, sizes, is_joint)
+    simulation = Simulation(kernel, params, axes, sizes, is_joint, core_axes)
     plan_of(kernel.body.jaxpr)  # compiled here, where the user's options hold
     number: Any = axis_index(axes) if axes else np.int32(0)
     avals = [m.aval for m in kernel.results]
     if not is_joint:
-        definition, consts = stage_open(
-            plain, types_of(operands), DebugInfo("pallas_call", kernel.name)
-        )
-        definition = None if consts else definition
+        definition = None if plain is None else _definition(kernel, plain, operands)
         return bind(
             simulate_p,
             number,

@@ -47,9 +47,10 @@ class Sweep:
         device: int,
         operands: Sequence[np.ndarray],
         positions: dict[Any, int],
+        core_axes: tuple[Any, ...] = (),
     ) -> None:
         self.machine, self.kernel, self.device = machine, kernel, device
-        self.params = machine.params
+        self.params, self.positions, self.core_axes = machine.params, positions, core_axes
         rest = iter(operands)
         self.bounds = [np.int32(next(rest)) for n in kernel.grid if n is None]
         sizes = iter(self.bounds)
@@ -71,7 +72,6 @@ class Sweep:
         rows = self._order()
         for k in range(n_cores):
             core = Core(machine, device, k)
-            core.positions = positions
             mine = [t for t, part in rows if part == k]
             # Made now, so that other devices find them whenever they come.
             core.run = self._programs(core, mine, self._references(core))
@@ -108,7 +108,9 @@ class Sweep:
             else np.random.default_rng(self.params.random_seed)
         )
         orders = [
-            rng.permutation(n) if rng is not None and a in parallel else np.arange(n)
+            rng.permutation(n)
+            if rng is not None and a in parallel and not self.core_axes
+            else np.arange(n)
             for a, n in enumerate(grid)
         ]
         if not grid:
@@ -186,7 +188,8 @@ class Sweep:
         held: dict[int, Block] = {}
         for t in numbers:
             ids = tuple([int(i) for i in np.unravel_index(t, self.grid)]) if self.grid else ()
-            core.program = f" in program {ids}" if ids else ""
+            core.positions = self.positions | dict(zip(self.core_axes, ids, strict=False))
+            core.program = f" in program {ids}" if ids and not self.core_axes else ""
             if recorder is not None:
                 recorder(tuple(map(np.int32, ids)), np.int32(core.core))
             for i, mapping in enumerate(kernel.mappings):
