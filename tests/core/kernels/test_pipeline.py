@@ -7,6 +7,7 @@ import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid.experimental import pallas
 from pellucid.experimental.pallas import BlockSpec, pallas_call, tpu
+from pellucid.kernels.simulator.call import recorded
 
 X = np.arange(15, dtype=np.float32).reshape(3, 5)
 
@@ -74,3 +75,85 @@ def test_mistakes():
         tpu.emit_pipeline(copy, grid=(3,), in_specs=[no_bound], out_specs=[spec])(*refs)
     with pytest.raises(NotImplementedError, match="cores"):
         tpu.emit_pipeline(copy, grid=(3,), core_axis=0)
+
+
+# In the simulator -----------------------------------------------------------------------------------------------
+
+
+def multiplied(x_ref, y_ref, o_ref):
+    """Blocks of 8 x 8, summed over the last axis of the grid."""
+
+    def body(x_ref, y_ref, o_ref):
+        @pallas.when(pallas.program_id(2) == 0)
+        def _():
+            o_ref[...] = jnp.zeros_like(o_ref)
+
+        o_ref[...] += x_ref[...] @ y_ref[...]
+
+    tpu.emit_pipeline(
+        body,
+        grid=(3, 2, 4),
+        in_specs=[
+            BlockSpec((8, 8), lambda i, j, k: (i, k)),
+            BlockSpec((8, 8), lambda i, j, k: (k, j)),
+        ],
+        out_specs=[BlockSpec((8, 8), lambda i, j, k: (i, j))],
+    )(x_ref, y_ref, o_ref)
+
+
+def simulated(kernel, out, n_in, **options):
+    anywhere = BlockSpec(memory_space=pallas.ANY)
+    params = tpu.InterpretParams(**{"detect_races": True, **options})
+    return pallas_call(
+        kernel, out, in_specs=[anywhere] * n_in, out_specs=anywhere, interpret=params
+    )
+
+
+@pytest.mark.parametrize("mode", ["on_wait", "eager"])
+def test_blocks_are_copied_beside_the_programs(mode):
+    rng = np.random.default_rng(0)
+    x, y = [rng.integers(0, 5, shape).astype(np.float32) for shape in ((24, 32), (32, 16))]
+    call = simulated(
+        multiplied, pl.ShapeDtypeStruct((24, 16), np.float32), 2, dma_execution_mode=mode
+    )
+    with recorded() as machines:
+        np.testing.assert_array_equal(call(x, y), x @ y)
+    events = machines[0].trace
+    copies = [e for e in events if e.kind == "copy"]
+    # Each input for each program; each block of the result to its buffer, since the body reads it, and back.
+    assert len(copies) == 2 * 24 + 2 * 6
+    computed = [e for e in events if e.kind == "compute"]
+    beside = [c for c in copies if any(e.start < c.end and c.start < e.end for e in computed)]
+    assert len(beside) > 40
+
+
+def test_buffers_of_results_that_are_read_begin_as_the_blocks():
+    def adds(x_ref, o_ref):
+        o_ref[...] += x_ref[...]
+
+    def kernel(x_ref, o_ref):
+        tpu.sync_copy(x_ref, o_ref)
+        block = BlockSpec((2,), lambda i: (i,))
+        tpu.emit_pipeline(adds, grid=(2,), in_specs=[block], out_specs=[block])(x_ref, o_ref)
+
+    x = np.arange(4, dtype=np.float32)
+    np.testing.assert_array_equal(simulated(kernel, x, 1)(x), 2 * x)
+
+
+def test_pipelines_of_traced_length_and_odd_sizes():
+    def double(x_ref, o_ref):
+        o_ref[...] = x_ref[...] * 2
+
+    def kernel(n_ref, x_ref, o_ref, p_ref):
+        o_ref[...] = x_ref[...]
+        for size, out in ((2, o_ref), (4, p_ref)):
+            block = BlockSpec((size,), lambda i: (i,))
+            n = n_ref[0] if size == 2 else 2
+            tpu.emit_pipeline(double, grid=(n,), in_specs=[block], out_specs=[block])(x_ref, out)
+
+    x = np.arange(6, dtype=np.float32)
+    call = pallas_call(kernel, [x, x], interpret=tpu.InterpretParams(detect_races=True))
+    for n in (0, 1, 3):
+        o, p = call(np.array([n], np.int32), x)
+        np.testing.assert_array_equal(o, np.where(np.arange(6) < 2 * n, 2 * x, x))
+        np.testing.assert_array_equal(p, 2 * x)

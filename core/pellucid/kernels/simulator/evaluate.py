@@ -26,6 +26,7 @@ from pellucid._machine.refs.primitives import (
 )
 from pellucid._machine.tracing import bind
 from pellucid.kernels import copies, semaphores
+from pellucid.kernels.buffering import emit_pipeline_p
 from pellucid.kernels.specs import SemaphoreType
 
 from . import memory
@@ -361,6 +362,15 @@ def _while(core: Core, equation: Equation, operands: Values) -> Run:
         carry = yield from run(params.body_jaxpr.jaxpr, [*body_consts, *carry], core)
 
 
+def _pipeline(core: Core, equation: Equation, operands: Values) -> Run:
+    """A grid within a kernel, with the buffers that it has on TPUs; where it can't have them, block by block."""
+    program, own, _ = equation.params.with_buffers(operands)
+    if program is None:
+        program, own = equation.params.jaxpr, operands
+    yield from run(program.jaxpr, own, core)
+    return []
+
+
 _AT_ONCE: dict[Any, Callable[[Core, Equation, Values, Plan], Values]] = {
     get_p: _get,
     swap_p: _swap,
@@ -381,4 +391,5 @@ _IN_STEPS: dict[Any, Callable[[Core, Equation, Values], Run]] = {
     cond_p: _cond,
     scan_p: _scan,
     while_p: _while,
+    emit_pipeline_p: _pipeline,
 }
