@@ -65,7 +65,7 @@ from .mappings import (
     with_indices,
 )
 from .programs import GridKernel
-from .simulator.params import InterpretParams
+from .simulator.params import InterpretParams, simulation_of
 from .specs import (
     BlockSpec,
     GridSpec,
@@ -214,7 +214,8 @@ def pallas_call(
 
     `grid` and the other parts may be given as a `grid_spec`. Sizes of the grid may be traced, and pairs of a name and a size.
     `input_output_aliases` say which input a result begins as. Without a device that has kernels of its own the call
-    is compiled as any other program: `interpret`, `debug`, `metadata` and most of `compiler_params` change nothing.
+    is compiled as any other program: `debug`, `metadata`, most of `compiler_params` and other values of `interpret` change nothing. With
+    `interpret=tpu.InterpretParams()` it runs in a simulator of memories, semaphores and copies, which may go to other devices.
 
     Raises: ArgumentValueError for a grid with which blocks of results are never written, written by several programs of an
     axis that `compiler_params` calls parallel, left and visited again, or for blocks outside of their array.
@@ -248,7 +249,7 @@ def pallas_call(
         dict(input_output_aliases),
         compiler_params,
         cost_estimate,
-        interpret if isinstance(interpret, InterpretParams) else None,
+        interpret,
     )
 
     def run(*args: Any) -> Any:
@@ -268,8 +269,13 @@ class _KernelDescription(NamedTuple):
     aliases: dict[int, int]
     compiler_params: Any
     cost: Any
-    simulator: InterpretParams | None
-    """How the kernel is simulated; None if it is compiled."""
+    interpret: Any
+
+    @property
+    def simulator(self) -> InterpretParams | None:
+        """How the kernel is simulated; None if it is compiled."""
+        is_of_gpus = isinstance(self.compiler_params, triton.CompilerParams)
+        return None if is_of_gpus else simulation_of(self.interpret)
 
     @property
     def caller(self) -> str:

@@ -44,7 +44,7 @@ from .grid import programs_of_kernel
 from .inside import empty_ref_like, run_scoped
 from .mappings import INDEX, mapping_of, with_indices
 from .programs import GridKernel
-from .simulator.params import InterpretParams
+from .simulator.params import InterpretParams, simulation_of
 from .specs import MemoryRef, outside
 
 _OMITTED: Any = object()
@@ -138,11 +138,12 @@ def core_map(
                 )
             return []
 
+        simulator = simulation_of(interpret)
         with bound_axes(mesh.shape), programs_of_kernel():
             debug = DebugInfo("core_map", source_of(function, name))
             program, refs = stage_open(on_core, [], debug)
-        if isinstance(interpret, InterpretParams):
-            _simulate(mesh, interpret, program, refs, name or name_of(function))
+        if simulator is not None:
+            _simulate(mesh, simulator, program, refs, name or name_of(function))
             return
         # In the order of the mesh, the last axis fastest.
         for position in itertools.product(*map(range, mesh.sizes)):

@@ -144,6 +144,13 @@ of_call("enable_custom_prng", True, lambda: random.PRNGKey(1))
 of_call(
     "pallas_enable_debug_checks", True, lambda: pl.experimental.pallas.debug_check(False, "never")
 )
+pallas = pl.experimental.pallas
+of_call(
+    "simulated_kernels", pallas.tpu.InterpretParams(),
+    lambda: pallas.pallas_call(lambda x_ref, o_ref: o_ref.set(x_ref[pallas.ds(x_ref[1], 2)]), X[:2].astype(np.int32))(
+        np.array([0, 1], np.int32)
+    ),
+)  # fmt: skip
 of_call("legacy_prng_key", "error", random.bits, np.array([1, 2], np.uint32))
 of_call("high_dynamic_range_gumbel", True, lambda: random.gumbel(random.key(1), (2,)))
 
@@ -550,7 +557,7 @@ def test_the_guide_lists_options_without_effect():
 
 OURS = {
     "agreement_on_programs", "call_repeated_layers", "compilation_cache_session", "exact_arithmetic", "masked_gradients",
-    "peer_timeout_seconds",
+    "peer_timeout_seconds", "simulated_kernels",
 }  # fmt: skip
 
 ENVIRONMENT = """

@@ -78,16 +78,18 @@ def uses_the_buffer_too_early(x_ref, o_ref, buffer_ref, sem):
     copy.wait()
 
 
+SCRATCH = [tpu.VMEM((8,), np.float32), tpu.SemaphoreType.DMA]
+
+
 def test_copies_happen_as_late_as_a_wait_allows_or_at_once():
-    scratch = [tpu.VMEM((8,), np.float32), tpu.SemaphoreType.DMA]
-    assert np.isnan(run(uses_the_buffer_too_early, scratch)).all()
-    late = run(uses_the_buffer_too_early, scratch, uninitialized_memory="zero")
+    assert np.isnan(run(uses_the_buffer_too_early, SCRATCH)).all()
+    late = run(uses_the_buffer_too_early, SCRATCH, uninitialized_memory="zero")
     np.testing.assert_array_equal(late, 0 * X)
-    at_once = run(uses_the_buffer_too_early, scratch, dma_execution_mode="eager")
+    at_once = run(uses_the_buffer_too_early, SCRATCH, dma_execution_mode="eager")
     np.testing.assert_array_equal(at_once, X)
     for mode in ("on_wait", "eager"):
         with pytest.raises(ValueError, match="a race") as caught:
-            run(uses_the_buffer_too_early, scratch, detect_races=True, dma_execution_mode=mode)
+            run(uses_the_buffer_too_early, SCRATCH, detect_races=True, dma_execution_mode=mode)
         assert "o_ref[...] = buffer_ref[...]" in str(caught.value)
 
 
@@ -188,6 +190,26 @@ def test_params_that_are_none():
     for options in refused:
         with pytest.raises((ValueError, NotImplementedError), match="InterpretParams"):
             tpu.InterpretParams(**options)
+
+
+def test_kernels_that_do_not_ask_for_the_simulator():
+    call = pallas_call(uses_the_buffer_too_early, X, scratch_shapes=SCRATCH)
+    np.testing.assert_array_equal(call(X), X)
+    with tpu.force_tpu_interpret_mode():
+        assert np.isnan(call(X)).all()
+        interpreted = pallas_call(
+            uses_the_buffer_too_early, X, scratch_shapes=SCRATCH, interpret=True
+        )
+        np.testing.assert_array_equal(interpreted(X), X)
+    np.testing.assert_array_equal(call(X), X)
+    tpu.set_tpu_interpret_mode(tpu.InterpretParams(detect_races=True))
+    try:
+        with pytest.raises(ValueError, match="a race"):
+            call(X)
+    finally:
+        tpu.set_tpu_interpret_mode(None)
+    tpu.reset_tpu_interpret_mode_state()
+    np.testing.assert_array_equal(call(X), X)
 
 
 def test_what_happened():

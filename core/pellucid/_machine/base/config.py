@@ -620,6 +620,22 @@ pallas_enable_debug_checks = Option(
     """,
     in_trace_key=True,
 )
+
+
+def _simulation(value: object) -> object:
+    if value is None or value == "none":
+        return None
+    if not hasattr(value, "dma_execution_mode"):
+        raise TypeError("None, or the InterpretParams of kernels")
+    return value
+
+
+simulated_kernels = Option(
+    None,
+    "The `InterpretParams` with which kernels run in the simulator that don't ask for it; None for those that do alone.",
+    _simulation,
+    in_trace_key=True,
+)
 disable_bwd_checks = Option(
     False,
     "Whether cotangents that a backward rule of `custom_vjp` returns are taken unchecked and unconverted.",

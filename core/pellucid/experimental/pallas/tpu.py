@@ -16,7 +16,12 @@ from pellucid.kernels.semaphores import (
     semaphore_signal as semaphore_signal,
     semaphore_wait as semaphore_wait,
 )
-from pellucid.kernels.simulator.params import InterpretParams as InterpretParams
+from pellucid.kernels.simulator.params import (
+    InterpretParams as InterpretParams,
+    force_tpu_interpret_mode as force_tpu_interpret_mode,
+    reset_tpu_interpret_mode_state as reset_tpu_interpret_mode_state,
+    set_tpu_interpret_mode as set_tpu_interpret_mode,
+)
 from pellucid.kernels.specs import (
     HOST as HOST,
     DeviceIdType as DeviceIdType,
@@ -51,6 +56,6 @@ SUBCORE_PARALLEL = GridDimensionSemantics.SUBCORE_PARALLEL
 __all__ = [
     "ARBITRARY", "CMEM", "CORE_PARALLEL", "HBM", "HOST", "PARALLEL", "SMEM", "SUBCORE_PARALLEL", "VMEM", "VMEM_SHARED",
     "CompilerParams", "DeviceIdType", "GridDimensionSemantics", "MemorySpace", "PrefetchScalarGridSpec", "SemaphoreType", "SideEffectType", "async_copy",
-    "async_remote_copy", "bitcast", "create_tensorcore_mesh", "emit_pipeline", "get_barrier_semaphore", "InterpretParams", "make_async_remote_copy",
+    "async_remote_copy", "bitcast", "create_tensorcore_mesh", "emit_pipeline", "force_tpu_interpret_mode", "get_barrier_semaphore", "InterpretParams", "reset_tpu_interpret_mode_state", "set_tpu_interpret_mode", "make_async_remote_copy",
     "load", "make_async_copy", "prng_random_bits", "prng_seed", "roll", "semaphore_read", "semaphore_signal", "semaphore_wait", "store", "sync_copy",
 ]  # fmt: skip

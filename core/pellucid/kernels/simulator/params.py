@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, Literal
 
 from pellucid._machine.base import ArgumentValueError, UnsupportedError
+from pellucid._machine.base.config import simulated_kernels
 
 _CHOICES = {
     "out_of_bounds_reads": ("raise", "uninitialized"),
@@ -75,3 +77,40 @@ class InterpretParams:
     def get_vector_clock_size(self, num_devices: int) -> int:
         """The number of clocks that one of the reference's has; ours grow as they need."""
         return self.vector_clock_size or 2 * num_devices * self.num_cores_or_threads
+
+
+def simulation_of(interpret: Any) -> InterpretParams | None:
+    """How a kernel is simulated whose call states `interpret`; None if it runs compiled."""
+    if isinstance(interpret, InterpretParams):
+        return interpret
+    return None if interpret else simulated_kernels.value
+
+
+@contextlib.contextmanager
+def force_tpu_interpret_mode(params: InterpretParams = InterpretParams()) -> Iterator[None]:
+    """A context in which kernels run in the simulator whose call states no `interpret`.
+
+    >>> with force_tpu_interpret_mode(InterpretParams(detect_races=True)):
+    ...     simulation_of(False).detect_races
+    True
+    """
+    with simulated_kernels(params):
+        yield
+
+
+def set_tpu_interpret_mode(params: InterpretParams | None = InterpretParams()) -> None:
+    """Let kernels run in the simulator whose call states no `interpret`, from now on; with None, let them not.
+
+    >>> set_tpu_interpret_mode(InterpretParams(random_seed=3))
+    >>> simulation_of(False).random_seed
+    3
+    >>> set_tpu_interpret_mode(None)
+    """
+    simulated_kernels.set(params)
+
+
+def reset_tpu_interpret_mode_state() -> None:
+    """Forget what an error has left in the simulator: nothing is left.
+
+    >>> reset_tpu_interpret_mode_state()
+    """
