@@ -14,7 +14,7 @@ import numpy as np
 from pellucid._machine.base import ArgumentTypeError
 from pellucid._machine.higher_order.calls import JitParams
 from pellucid._machine.higher_order.cond import switch
-from pellucid._machine.ir import Values
+from pellucid._machine.ir import Jaxpr, Values, programs_of
 from pellucid._machine.refs.access import addupdate, get, set as set_part
 from pellucid._machine.refs.primitives import OfReference
 from pellucid.numpy import asarray
@@ -22,7 +22,7 @@ from pellucid.numpy import asarray
 from .devices import logical_device, only_elsewhere
 from .inside import run_scoped
 from .parts import Parts
-from .semaphores import OnParts, bound
+from .semaphores import OnParts, bound, get_barrier_semaphore_p
 from .specs import DeviceIdType, SemaphoreType
 
 
@@ -237,6 +237,16 @@ def async_remote_copy(
     copy = make_async_remote_copy(src_ref, dst_ref, send_sem, recv_sem, device_id, device_id_type)
     copy.start()
     return copy
+
+
+def has_copies(jaxpr: Jaxpr) -> bool:
+    """Whether a program, or one within it, starts copies or uses semaphores."""
+    return any(
+        isinstance(e.primitive, OnParts)
+        or e.primitive is get_barrier_semaphore_p
+        or any(has_copies(getattr(p, "jaxpr", p)) for p in programs_of(e))
+        for e in jaxpr.equations
+    )
 
 
 def sync_copy(src_ref: Any, dst_ref: Any, *, add: bool = False) -> None:

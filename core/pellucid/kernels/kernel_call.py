@@ -54,6 +54,7 @@ from pellucid._machine.transforms import (
 )
 
 from .captured import Captured, with_captured
+from .copies import has_copies
 from .failures import Failures, Layout
 from .grid import GridPosition, programs_of_kernel, within
 from .mappings import (
@@ -312,7 +313,9 @@ class _KernelDescription(NamedTuple):
 
         run = functools.partial(late("simulator of kernels"), kernel, self.simulator, plain)
         program, consts = stage_open(lambda *xs: run(xs), avals, debug)
-        params = KernelCallParams(program, kernel, self.name, None, is_own=False)
+        # Where nothing runs beside it, the kernel is what debuggers step through.
+        is_own = not has_copies(kernel.body.jaxpr)
+        params = KernelCallParams(program, kernel, self.name, None, is_own)
         results = bind(pallas_call_p, *consts, *operands, params=params)
         return self._settled(results, out_tree, written)
 

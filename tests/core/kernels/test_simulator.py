@@ -9,6 +9,7 @@ from corpus import kernels as corpus
 from rotation import rotating
 
 import pellucid as pl
+from pellucid.debugger import debug
 from pellucid.experimental import pallas
 from pellucid.experimental.pallas import pallas_call, tpu
 from pellucid.kernels.simulator.call import recorded
@@ -177,6 +178,8 @@ def test_transformations():
     np.testing.assert_array_equal(pl.vmap(call)(np.stack([X, X + 1])), [X**2, (X + 1) ** 2])
     np.testing.assert_array_equal(pl.grad(lambda x: call(x).sum())(X), 2 * X)
     np.testing.assert_array_equal(pl.jvp(call, (X,), (X,))[1], 2 * X * X)
+    kept = pl.checkpoint(call)
+    np.testing.assert_array_equal(pl.grad(lambda x: kept(x).sum())(X), 2 * X)
     np.testing.assert_array_equal(pl.jit(lambda x: call(call(x)))(X), X**4)
 
 
@@ -220,3 +223,10 @@ def test_what_happened():
     assert [e.program for e in computed] == [f" in program ({i},)" for i in range(4)]
     assert all(a.end <= b.start for a, b in itertools.pairwise(computed))
     assert "x_ref[...] + 1" in str(computed[0].line)
+
+
+def test_the_debugger_steps_through_kernels_beside_which_nothing_runs():
+    call = pallas_call(sums_up, X, grid=4, in_specs=[ROW], out_specs=ROW, interpret=PARAMS)
+    session = debug(lambda x: call(x))(X).step().jump((2,))
+    assert session.blocks() == {"x_ref": "[4:6] of shape (8,)", "o_ref": "[4:6] of shape (8,)"}
+    np.testing.assert_array_equal(session.variables()["x_ref"], [4, 5])

@@ -25,7 +25,7 @@ from pellucid._machine.ir import (
     Linearized,
     Operands,
     Values,
-    io_effect,
+    debug_effect,
     programs_of,
 )
 from pellucid._machine.lowering.custom_calls import HostFunction, host_call
@@ -47,7 +47,7 @@ from .params import InterpretParams
 from .plans import plan_of
 from .sweep import Sweep
 
-_IO = frozenset({io_effect})
+_EFFECTS = frozenset({debug_effect})
 
 
 class Simulation(NamedTuple):
@@ -167,7 +167,7 @@ class Simulate(Linearized, HostCall[SimulateParams]):
     traits = HostCall.traits.replace(returns_list=True)
 
     def effects(self, avals, params):
-        return _IO
+        return _EFFECTS
 
     def abstract_eval(self, avals, params):
         return params.result_avals

@@ -52,6 +52,10 @@ class Semaphore:
         if decrement:
             self.count -= value
             self.taken += value
+        if not self.count and not self.pending:
+            # Its core has taken over all clocks.
+            self.signals.clear()
+            self.taken = 0
         return at
 
 
