@@ -313,9 +313,13 @@ class _KernelDescription(NamedTuple):
 
         run = functools.partial(late("simulator of kernels"), kernel, self.simulator, plain)
         program, consts = stage_open(lambda *xs: run(xs), avals, debug)
+        smooth = None
+        if kernel.has_edges and not has_copies(kernel.body.jaxpr):
+            smooth, more = stage_open(plain, avals, debug)
+            smooth = None if consts or more else smooth
         # Where nothing runs beside it, the kernel is what debuggers step through.
         is_own = not has_copies(kernel.body.jaxpr)
-        params = KernelCallParams(program, kernel, self.name, None, is_own)
+        params = KernelCallParams(program, kernel, self.name, smooth, is_own)
         results = bind(pallas_call_p, *consts, *operands, params=params)
         return self._settled(results, out_tree, written)
 

@@ -11,7 +11,8 @@ from rotation import rotating
 import pellucid as pl
 from pellucid.debugger import debug
 from pellucid.experimental import pallas
-from pellucid.experimental.pallas import pallas_call, tpu
+from pellucid.experimental.pallas import pallas_call, tpu, triton
+from pellucid.experimental.pallas.ops.tpu.flash_attention import flash_attention
 from pellucid.kernels.simulator.call import recorded
 from tests.core.kernels import one_by_one as plain
 
@@ -181,6 +182,36 @@ def test_transformations():
     kept = pl.checkpoint(call)
     np.testing.assert_array_equal(pl.grad(lambda x: kept(x).sum())(X), 2 * X)
     np.testing.assert_array_equal(pl.jit(lambda x: call(call(x)))(X), X**4)
+
+
+def test_derivatives_beyond_edges_and_with_constants():
+    factor = np.arange(3, dtype=np.float32)
+
+    def logs(x_ref, o_ref):
+        o_ref[...] = pl.numpy.log(x_ref[...]) * factor
+
+    block = pallas.BlockSpec((3,), lambda i: (i,))
+    call = pallas_call(logs, X, grid=3, in_specs=[block], out_specs=block, interpret=PARAMS)
+    x = X + 1
+    expected = np.tile(factor, 3)[:8] / x
+    np.testing.assert_allclose(pl.grad(lambda x: call(x).sum())(x), expected, rtol=1e-6)
+    np.testing.assert_allclose(pl.jvp(call, (x,), (np.ones_like(x),))[1], expected, rtol=1e-6)
+
+
+def test_operations_on_whole_references():
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[...]
+        o_ref[1] = triton.atomic_max(o_ref, 0, np.float32(5))
+
+    np.testing.assert_array_equal(run(kernel), [5, 0, *X[2:]])
+
+
+def test_library_kernels():
+    q, k, v = np.random.default_rng(0).standard_normal((3, 1, 2, 256, 128), dtype=np.float32)
+    expected = flash_attention(q, k, v, causal=True)
+    with tpu.force_tpu_interpret_mode(PARAMS):
+        found = flash_attention(q, k, v, causal=True)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_params_that_are_none():

@@ -32,6 +32,7 @@ from pellucid._machine.lowering.custom_calls import HostFunction, host_call
 from pellucid._machine.parallel.axes import axis_index
 from pellucid._machine.parallel.exchange import all_to_all
 from pellucid._machine.parallel.gathering import all_gather
+from pellucid._machine.primitives import zero_of
 from pellucid._machine.runtime.failures import mark_error
 from pellucid._machine.runtime.transfer import from_host
 from pellucid._machine.sharding import get_abstract_mesh
@@ -112,11 +113,14 @@ def recorded() -> Iterator[list[Machine]]:
 
 
 class SimulateParams(NamedTuple):
-    """`definition` computes the same as a program on values, for derivatives; None for what reaches other devices."""
+    """`definition` computes the same as a program on values, of `consts` and the operands, for derivatives; None for what reaches
+    other devices.
+    """
 
     simulation: Simulation
     definition: ClosedJaxpr | None
     result_avals: tuple[Any, ...]
+    consts: Sequence[Any] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -185,11 +189,14 @@ class Simulate(Linearized, HostCall[SimulateParams]):
         return results, [0] * len(results)
 
     def jvp(self, primals, tangents, params):
-        _, derived = jit_p.jvp(primals[1:], tangents[1:], self._definition(params))
+        operands = _with_consts(params, primals, tangents)
+        _, derived = jit_p.jvp(operands[0], operands[1], self._definition(params))
         return bind(self, *primals, params=params), derived
 
     def linearize(self, trace, primals, tangents, params):
-        _, derived = jit_p.linearize(trace, primals[1:], tangents[1:], self._definition(params))
+        operands = _with_consts(params, primals, tangents)
+        call = self._definition(params)
+        _, derived = jit_p.linearize(trace, operands[0], operands[1], call)
         return bind(self, *primals, params=params), derived
 
     def _definition(self, params: SimulateParams) -> JitParams:
@@ -206,6 +213,12 @@ class Simulate(Linearized, HostCall[SimulateParams]):
 simulate_p = Simulate()
 
 
+def _with_consts(params: SimulateParams, primals: Operands, tangents: Operands) -> Any:
+    """The operands of the definition and their tangents, without the number of the device."""
+    zeros = [zero_of(x) for x in params.consts]
+    return (*params.consts, *primals[1:]), (*zeros, *tangents[1:])
+
+
 def reaches_others(jaxpr: Jaxpr) -> bool:
     """Whether a kernel copies or signals to other devices."""
     for equation in jaxpr.equations:
@@ -217,13 +230,6 @@ def reaches_others(jaxpr: Jaxpr) -> bool:
         if any(reaches_others(getattr(p, "jaxpr", p)) for p in programs_of(equation)):
             return True
     return False
-
-
-def _definition(kernel: GridKernel, plain: Function, operands: Operands) -> ClosedJaxpr | None:
-    """What a kernel computes as a program on values; None for one with constants."""
-    debug = DebugInfo("pallas_call", kernel.name)
-    program, consts = stage_open(plain, types_of(operands), debug)
-    return None if consts else program
 
 
 def simulated(
@@ -253,12 +259,15 @@ def simulated(
     number: Any = axis_index(axes) if axes else np.int32(0)
     avals = [m.aval for m in kernel.results]
     if not is_joint:
-        definition = None if plain is None else _definition(kernel, plain, operands)
+        definition, consts = None, ()
+        if plain is not None:
+            debug = DebugInfo("pallas_call", kernel.name)
+            definition, consts = stage_open(plain, types_of(operands), debug)
         return bind(
             simulate_p,
             number,
             *operands,
-            params=SimulateParams(simulation, definition, tuple(avals)),
+            params=SimulateParams(simulation, definition, tuple(avals), consts),
         )
     stacked = [x[None] if not axes else all_gather(x, axes) for x in map(asarray, operands)]
     n = simulation.n_devices

@@ -12,7 +12,14 @@ from pellucid._machine.base.source import describe
 from pellucid._machine.checks.errors import CheckError
 from pellucid._machine.higher_order.cond import cond_p
 from pellucid._machine.higher_order.loop_primitives import scan_p, while_p
-from pellucid._machine.ir import Equation, HigherOrderPrimitive, Jaxpr, Values, called_program
+from pellucid._machine.ir import (
+    Equation,
+    HigherOrderPrimitive,
+    Jaxpr,
+    OnReferences,
+    Values,
+    called_program,
+)
 from pellucid._machine.parallel.axes import axis_index_p
 from pellucid._machine.refs.index import RefIndex
 from pellucid._machine.refs.primitives import (
@@ -24,7 +31,7 @@ from pellucid._machine.refs.primitives import (
     new_ref_p,
     swap_p,
 )
-from pellucid._machine.tracing import bind
+from pellucid._machine.tracing import ReferenceCell, bind
 from pellucid.kernels import copies, semaphores
 from pellucid.kernels.buffering import emit_pipeline_p
 from pellucid.kernels.specs import SemaphoreType
@@ -62,18 +69,20 @@ def run(jaxpr: Jaxpr, inputs: Sequence[Any], core: Core) -> Run:
             core.source = step.source
             found = yield from control(core, step, operands)
         else:
+            core.source = step.source
             body = called_program(primitive, step.params)
             if body is None and isinstance(primitive, HigherOrderPrimitive):
                 raise UnsupportedError(
                     f"the simulator can't run `{primitive.name}` on references.",
                     where=describe(step.source),
                 )
-            # What has other effects, as printing, happens at once.
-            found = (
-                bind(primitive, *operands, params=step.params)
-                if body is None
-                else (yield from run(body, operands, core))
-            )
+            if body is not None:
+                found = yield from run(body, operands, core)
+            elif isinstance(primitive, OnReferences):
+                found = _on_cells(core, step, operands)
+            else:
+                # What has other effects, as printing, happens at once.
+                found = bind(primitive, *operands, params=step.params)
         assign(values, step.results, found)
     return values_of(jaxpr.outvars, values)
 
@@ -139,6 +148,21 @@ def _add(core: Core, equation: Equation, operands: Values, plan: Plan) -> Values
     _note(core, buffer, place.region, is_write=True)
     memory.write(buffer.array, place, as_numpy(new), add=True)
     return []
+
+
+def _on_cells(core: Core, equation: Equation, operands: Values) -> Values:
+    """The results of an operation on whole references, such as an atomic one, by what it does with their values."""
+    cells = [ReferenceCell(np.array(x.array)) if type(x) is Buffer else x for x in operands]
+    before = [x.value if type(x) is ReferenceCell else None for x in cells]
+    primitive: Any = equation.primitive
+    results = primitive.discharge(tuple(cells), equation.params)
+    for buffer, cell, value in zip(operands, cells, before, strict=True):
+        if type(cell) is ReferenceCell:
+            is_written = cell.value is not value
+            _note(core, buffer, memory.whole_of(buffer.shape), is_write=is_written)
+            if is_written:
+                buffer.array[...] = as_numpy(cell.value)
+    return results
 
 
 def _key(core: Core, equation: Equation) -> Any:
