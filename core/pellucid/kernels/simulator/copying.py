@@ -17,7 +17,7 @@ from .semaphore import Semaphore
 BYTES_PER_STEP = 1 << 10
 """Bytes that a copy moves, and elements that a core computes, in one step of simulated time."""
 LATENCY = 1
-"""Steps that a copy or a computation takes at least."""
+"""Steps that a copy takes besides."""
 
 
 class Window(NamedTuple):

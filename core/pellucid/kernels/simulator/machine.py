@@ -13,14 +13,14 @@ from pellucid._machine.ir import Values
 
 from . import memory
 from .clocks import Agent
-from .copying import BYTES_PER_STEP, LATENCY, Copy, Window
+from .copying import BYTES_PER_STEP, Copy, Window
 from .memory import Buffer
 from .params import InterpretParams
 from .semaphore import Semaphore, Semaphores
 
 
 class Event(NamedTuple):
-    """What a core or a copy did, in steps of simulated time: 1024 bytes copied, or elements computed, are one step."""
+    """What a core or a copy did, in steps of simulated time: 1024 bytes copied, or elements computed, are one step, and a copy takes one more."""
 
     device: int
     core: int
@@ -76,7 +76,7 @@ class Core(Agent):
     def computes(self, cost: int) -> None:
         """Let it compute that many elements."""
         start = self.time
-        self.time += LATENCY + cost / BYTES_PER_STEP
+        self.time += cost / BYTES_PER_STEP
         self.note("compute", start)
 
 
