@@ -236,7 +236,7 @@ def test_copies_that_are_not_waited_for():
         for copy in copies:
             copy.wait_recv()
 
-    with pytest.raises(ValueError, match="ends with a semaphore that isn't 0"):
+    with pytest.raises(ValueError, match="leaves a semaphore that isn't 0"):
         on_ring(ahead, OUT, [DMA, DMA], X)
 
     def never(x_ref, o_ref, send_sem, recv_sem):
@@ -244,6 +244,18 @@ def test_copies_that_are_not_waited_for():
 
     with pytest.raises(ValueError, match="nobody has waited for"):
         on_ring(never, OUT, [DMA, DMA], X)
+
+    def first_of_four(x_ref, o_ref):
+        @pallas.loop(0, 4)
+        def _(i):
+            def copy(sem):
+                found = tpu.async_copy(x_ref, o_ref, sem)
+                pallas.when(i > 0)(found.wait)
+
+            pallas.run_scoped(copy, DMA)
+
+    with pytest.raises(ValueError, match="nobody has waited for"):
+        on_ring(first_of_four, OUT, [], X)
 
 
 def test_a_semaphore_of_several_copies_orders_those_that_must_have_ended():

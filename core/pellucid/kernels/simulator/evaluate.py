@@ -169,7 +169,10 @@ def _key(core: Core, equation: Equation) -> Any:
     """The key of what an equation makes for the n-th time on a core."""
     n = core.visits.get(equation.id, 0)
     core.visits[equation.id] = n + 1
-    core.machine.shared.pop((core.device, core.core, (equation.id, n - 2)), None)
+    # Of arrays two are kept, as they may be large; of semaphores all, which other devices may signal later.
+    place = core.device, core.core, (equation.id, n - 2)
+    if isinstance(core.machine.shared.get(place), Buffer):
+        del core.machine.shared[place]
     return equation.id, n
 
 

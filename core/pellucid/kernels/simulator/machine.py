@@ -156,7 +156,7 @@ class Machine:
                 return self.semaphores(x.name, x.shape, other, key, is_of_copies=x.is_of_copies)
         if found is None:
             raise CheckError(
-                f"{core.text()} copies to a buffer that device {device} doesn't have yet.",
+                f"{core.text()} copies to a buffer that device {device} doesn't have yet, or any more.",
                 got=str(x),
                 where=describe(core.source),
                 do="Let the devices wait for each other first, by the barrier semaphore, or make the buffer as scratch of the kernel.",
@@ -253,23 +253,25 @@ class Machine:
     def _check_end(self) -> None:
         """Raise CheckError for copies that nobody has waited for, and for semaphores of copies and barriers that aren't at 0."""
         for found in self.shared.values():
-            if type(found) is not Semaphores:
-                continue
-            for sem in found.by_position.values():
-                if sem.pending:
-                    copy: Any = sem.pending[0]
-                    raise CheckError(
-                        f"the kernel `{self.name}` ends while a copy is in flight that nobody has waited for.",
-                        got=f"{copy.text()}, from {copy.read_from[0]} to {copy.write_to[0]}",
-                        where=describe(copy.source),
-                        do="Call `wait()` of the copy, or for one to another device `wait_send()` here and `wait_recv()` there.",
-                    )
-                if sem.count and (found.is_of_copies or found.key[1] == BARRIER):
-                    raise CheckError(
-                        f"the kernel `{self.name}` ends with a semaphore that isn't 0, which the next kernel uses.",
-                        got=f"{sem.name}: {sem.count}{' bytes' if found.is_of_copies else ''}",
-                        do="Wait for as much as is signalled, for a copy to another device `wait_send()` here and `wait_recv()` there.",
-                    )
+            if isinstance(found, Semaphores):
+                self._check_left(found)
+
+    def _check_left(self, sems: Semaphores) -> None:
+        for sem in sems.by_position.values():
+            if sem.pending:
+                copy: Any = sem.pending[0]
+                raise CheckError(
+                    f"the kernel `{self.name}` leaves a copy in flight that nobody has waited for.",
+                    got=f"{copy.text()}, from {copy.read_from[0]} to {copy.write_to[0]}",
+                    where=describe(copy.source),
+                    do="Call `wait()` of the copy, or for one to another device `wait_send()` here and `wait_recv()` there.",
+                )
+            if sem.count and (sems.is_of_copies or sems.key[1] == BARRIER):
+                raise CheckError(
+                    f"the kernel `{self.name}` leaves a semaphore that isn't 0, which others use next.",
+                    got=f"{sem.name}: {sem.count}{' bytes' if sems.is_of_copies else ''}",
+                    do="Wait for as much as is signalled, for a copy to another device `wait_send()` here and `wait_recv()` there.",
+                )
 
 
 BARRIER = "barrier"
