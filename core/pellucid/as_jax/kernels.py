@@ -18,8 +18,12 @@ _PACKAGES = {name.rpartition(".")[0] for name in NAMES}
 _OURS = frozenset(
     [
         "pallas", "pallas.tpu", "pallas.triton",
-        *[f"pallas.ops.gpu.{name}" for name in ("attention", "layer_norm", "rms_norm", "softmax")],
+        *[f"pallas.ops.gpu.{name}" for name in ("attention", "decode_attention", "layer_norm", "paged_attention", "rms_norm", "softmax")],
         *[f"pallas.ops.tpu.{name}" for name in ("flash_attention", "matmul", "megablox", "megablox.gmm", "megablox.ops")],
+        "pallas.ops.tpu.paged_attention",
+        *[f"pallas.ops.tpu.paged_attention.{name}" for name in ("paged_attention_kernel", "quantization_utils", "util")],
+        "pallas.ops.tpu.ragged_paged_attention",
+        "pallas.ops.tpu.ragged_paged_attention.kernel",
         "pallas.ops.tpu.splash_attention",
         *[f"pallas.ops.tpu.splash_attention.splash_attention_{name}" for name in ("kernel", "mask", "mask_info")],
     ]
