@@ -331,6 +331,14 @@ def store(path: Path, lowered: Any, options: Any, loaded: LoadedExecutable, seco
         _warn(f"an executable can't be stored in the compilation cache ({error})")
 
 
+def keep(path: Path, data: bytes) -> None:
+    """Create a file beside the entries, which `path` names; a folder that can't be written to keeps nothing, with a warning."""
+    try:
+        _write(path, data)
+    except OSError as error:
+        _warn(f"{path} can't be written ({error})")
+
+
 def _write(path: Path, data: bytes) -> None:
     """Create a file atomically with its whole content."""
     with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".temporary", delete=False) as file:

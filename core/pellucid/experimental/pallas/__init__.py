@@ -8,6 +8,11 @@ from pellucid.experimental.pallas.lowered import (
     lower_as_mlir as lower_as_mlir,
     pallas_export_experimental as pallas_export_experimental,
 )
+from pellucid.experimental.pallas.tuning import (
+    Candidate as Candidate,
+    Tuning as Tuning,
+    tune as tune,
+)
 from pellucid.kernels.copies import select_ref as select_ref
 from pellucid.kernels.grid import num_programs as num_programs, program_id as program_id
 from pellucid.kernels.inside import (
@@ -68,11 +73,11 @@ dslice = ds
 semaphore = refusing(__name__, "semaphore")
 
 __all__ = [
-    "ANY", "HOST", "BlockDim", "BlockSpec", "Blocked", "BoundedSlice", "Buffered", "CompilerParams", "CostEstimate",
-    "DeviceIdType", "Element", "GridSpec", "Indirect", "MemoryRef", "MemorySpace", "RevisitMode", "Slice", "Squeezed",
+    "ANY", "HOST", "BlockDim", "BlockSpec", "Blocked", "BoundedSlice", "Buffered", "Candidate", "CompilerParams", "CostEstimate",
+    "DeviceIdType", "Element", "GridSpec", "Indirect", "MemoryRef", "MemorySpace", "RevisitMode", "Slice", "Squeezed", "Tuning",
     "align_to", "broadcast_to", "cdiv", "core_map", "debug_check", "debug_checks_enabled", "debug_print", "delay", "dot", "ds", "dslice",
     "empty", "empty_like", "empty_ref_like", "enable_debug_checks", "enable_poison_buffers", "estimate_cost",
     "get_global", "kernel", "loop", "lower_as_mlir", "multiple_of", "next_power_of_2",
     "no_block_spec", "num_programs", "pallas_call", "pallas_call_p", "pallas_export_experimental", "program_id", "reciprocal", "run_scoped",
-    "run_state", "select_ref", "semaphore", "semaphore_read", "semaphore_signal", "semaphore_wait", "squeezed", "strides_from_shape", "tpu", "triton", "when", "with_scoped",
+    "run_state", "select_ref", "semaphore", "semaphore_read", "semaphore_signal", "semaphore_wait", "squeezed", "strides_from_shape", "tpu", "triton", "tune", "when", "with_scoped",
 ]  # fmt: skip

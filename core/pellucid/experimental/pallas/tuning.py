@@ -1,0 +1,401 @@
+"""Choosing the settings of a kernel, such as sizes of blocks: by measuring, or for devices that aren't there by what its grid moves.
+
+Results are kept beside compiled programs (`compilation_cache_dir`), under everything that they depend on: the programs of all candidates,
+the kind of device, the release of jaxlib.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import html
+import itertools
+import json
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pellucid
+from pellucid._machine.base import (
+    ArgumentValueError,
+    Function,
+    public_functions,
+    tree_leaves,
+)
+from pellucid._machine.compilation import disk_cache
+from pellucid._machine.higher_order.jitted import jit
+from pellucid._machine.higher_order.stages import make_jaxpr
+from pellucid._machine.tracing import name_of, type_of
+from pellucid._machine.transforms import check_callable
+from pellucid._machine.xla.compile import jaxlib_version
+from pellucid.analysis.kernel_grids import kernel_grids
+from pellucid.analysis.machines import MACHINES
+from pellucid.introspect.bodies import programs_within
+from pellucid.introspect.triton_text import triton_text
+from pellucid.kernels.kernel_call import pallas_call_p
+from pellucid.kernels.triton.language import CompilerParams as TritonParams
+
+_BUFFERS = 2
+"""Copies of a block that a pipeline has: one is computed with while the next one comes."""
+_VMEM_BYTES = 16 << 20
+"""What TPUs' compiler lets a kernel have of their memory for blocks, unless it is told otherwise."""
+_LEAST_SECONDS = 1e-3
+"""A measurement is repeated within a round until it takes as long, so that the clock's steps don't count."""
+_SUFFIX = ".tuning"
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """One choice of settings, and what is known of it."""
+
+    settings: dict[str, Any]
+    seconds: float | None = None
+    """The median of a call's time over the rounds; None where it wasn't measured."""
+    spread: float | None = None
+    """Half of the distance of the quartiles, in seconds."""
+    moved_bytes: int | None = None
+    """What the grid moves between arrays and blocks; None where data choose the blocks."""
+    fetches: int | None = None
+    """Moves of blocks, in both directions."""
+    footprint: int | None = None
+    """Bytes of blocks, twice each, and of scratch, of the largest kernel."""
+    failure: str = ""
+    """Why it can't be used; empty if it can."""
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """The candidates of a search, the best one first, and where they were compared.
+
+    `best` are the settings to use.
+    """
+
+    name: str
+    candidates: tuple[Candidate, ...]
+    device: str
+    """The kind of device that was measured, or the target."""
+    is_measured: bool
+    operands: tuple[str, ...]
+    program: str
+    """A digest of the programs of all candidates."""
+    jaxlib: str
+    is_from_disk: bool = False
+
+    @property
+    def best(self) -> dict[str, Any]:
+        """The settings of the best candidate, as keyword arguments."""
+        return dict(self.candidates[0].settings)
+
+    def _table(self) -> list[list[str]]:
+        names = list(dict.fromkeys(name for c in self.candidates for name in c.settings))
+        figures = ["time", "±"] if self.is_measured else ["moved", "fetches", "footprint"]
+        rows = [[*names, *figures, ""]]
+        for each in self.candidates:
+            known = [_text(each.settings[name]) if name in each.settings else "" for name in names]
+            if self.is_measured:
+                known += [_seconds(each.seconds), _seconds(each.spread)]
+            else:
+                fetches = "" if each.fetches is None else f"{each.fetches:,}"
+                known += [_bytes(each.moved_bytes), fetches, _bytes(each.footprint)]
+            rows.append([*known, each.failure])
+        return rows
+
+    def _title(self) -> str:
+        how = "measured on" if self.is_measured else "ranked for"
+        kept = ", kept from before" if self.is_from_disk else ""
+        return f"{self.name} of {', '.join(self.operands)}: {how} {self.device}, jaxlib {self.jaxlib}{kept}"
+
+    def __repr__(self) -> str:
+        rows = self._table()
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+        lines = [
+            "  ".join([cell.ljust(n) for cell, n in zip(row, widths, strict=True)]).rstrip()
+            for row in rows
+        ]
+        return "\n".join([self._title(), *lines])
+
+    def _repr_html_(self) -> str:
+        head, *rows = self._table()
+        line = lambda cells, tag: (
+            "<tr>" + "".join([f"<{tag}>{html.escape(c)}</{tag}>" for c in cells]) + "</tr>"
+        )
+        body = "".join([line(row, "td") for row in rows])
+        return f"<table><caption>{html.escape(self._title())}</caption><thead>{line(head, 'th')}</thead><tbody>{body}</tbody></table>"
+
+
+def _text(x: Any) -> str:
+    return name_of(x) if callable(x) and hasattr(x, "__name__") else str(x)
+
+
+def _seconds(x: float | None) -> str:
+    if x is None:
+        return ""
+    return f"{x:.3g} s" if x >= 1 else f"{1e3 * x:.3g} ms" if x >= 1e-3 else f"{1e6 * x:.3g} µs"
+
+
+def _bytes(n: int | None) -> str:
+    if n is None:
+        return ""
+    power = 0 if n < 1024 else min(int(math.log(n, 1024)), 4)
+    return f"{n / 1024**power:.4g} {('B', 'KiB', 'MiB', 'GiB', 'TiB')[power]}"
+
+
+class _Program(NamedTuple):
+    """A candidate with its function of arrays, and the text of its program; None if it failed before."""
+
+    candidate: Candidate
+    function: Function
+    lowered: Any
+    text: str
+
+
+def tune(
+    kernel: Function,
+    space: Mapping[str, Iterable[Any]] | Sequence[Mapping[str, Any]],
+    *,
+    target: str | None = None,
+    rounds: int = 7,
+    keep: bool = True,
+) -> Callable[..., Tuning]:
+    """A function of arrays that compares settings of `kernel`, which takes them as keyword arguments, and gives a `Tuning`.
+
+    `space`: for each setting its values, of which all combinations are candidates; or a list of candidates. Each is compiled, and run once; then, in `rounds` rounds,
+    all run one after another, so that what else the machine does meets all of them. The median of a candidate's times counts.
+
+    With a `target` that isn't this machine's device nothing runs: candidates are ordered by the bytes that their grids move, then by the number of moves, then by their footprint.
+    Arguments may then be ShapeDtypeStructs. A target is a GPU ("A100", "H100", "H200"), whose candidates with `triton.CompilerParams` must be what Triton takes, or "TPU", whose
+    footprint must fit into 16 MiB.
+
+    A candidate that fails is a row with its reason. With `keep` results are read from and written to the folder of compiled programs, if there is one; they count only for the same
+    programs, kind of device and jaxlib.
+
+    Raises: ArgumentValueError for a space without candidates, for an unknown target, and where all candidates fail.
+
+    >>> from pellucid.experimental.pallas import BlockSpec, pallas_call
+    >>> def double(x, block):
+    ...     def kernel(x_ref, o_ref):
+    ...         o_ref[...] = x_ref[...] * 2
+    ...     spec = BlockSpec((block,), lambda i: (i,))
+    ...     return pallas_call(kernel, x, grid=-(-x.size // block), in_specs=[spec], out_specs=spec)(x)
+    >>> x = np.ones(64, np.float32)
+    >>> found = tune(double, {"block": [16, 64, 128]}, rounds=3)(x)
+    >>> sorted(c.settings["block"] for c in found.candidates), found.best["block"] in (16, 64, 128)
+    ([16, 64, 128], True)
+    >>> tune(double, {"block": [8, 64]}, target="TPU")(x)
+    double of f32[64]: ranked for TPU, jaxlib ...
+    block  moved  fetches  footprint
+    64     512 B  2        1 KiB
+    8      512 B  16       128 B
+    """
+    check_callable(kernel, "pallas.tune")
+    if isinstance(space, Mapping):
+        combinations = itertools.product(*[list(values) for values in space.values()])
+        settings = [dict(zip(space, values, strict=True)) for values in combinations]
+    else:
+        settings = [dict(each) for each in space]
+    if not settings:
+        raise ArgumentValueError("pallas.tune needs a candidate.", got=f"space {space!r:.60}")
+    if target is not None and target not in MACHINES and target != "TPU":
+        raise ArgumentValueError(
+            "pallas.tune: `target` isn't known.",
+            got=f"got {target!r}",
+            do=f"Known are {', '.join(MACHINES)}, TPU.",
+        )
+    if rounds < 1:
+        raise ArgumentValueError("pallas.tune: `rounds` must be positive.", got=f"got {rounds}")
+
+    def run(*args: Any) -> Tuning:
+        return _tuned(kernel, settings, target, rounds, args, keep=keep)
+
+    return run
+
+
+def _tuned(
+    kernel: Function,
+    settings: list[dict[str, Any]],
+    target: str | None,
+    rounds: int,
+    args: tuple[Any, ...],
+    *,
+    keep: bool,
+) -> Tuning:
+    programs = [_program(kernel, each, args) for each in settings]
+    device = target or pellucid.devices()[0].device_kind
+    # What isn't lowered here may be for the target, which is asked for each candidate.
+    digest = hashlib.sha256(
+        "\n\n".join([repr(p.candidate.settings) + p.text for p in programs]).encode()
+    ).hexdigest()
+    operands = tuple([type_of(x).text() for x in tree_leaves(args)])
+    tuning = Tuning(name_of(kernel), (), device, target is None, operands, digest, jaxlib_version)
+    path = _file(tuning) if keep else None
+    kept = _read(path, tuning, settings)
+    if kept is not None:
+        return kept
+    found = (
+        [_ranked(p, args, target) for p in programs]
+        if target
+        else _measured(programs, args, rounds)
+    )
+    order = _by_moves if target else _by_seconds
+    tuning = replace(tuning, candidates=tuple(sorted(found, key=order)))
+    if tuning.candidates[0].failure:
+        raise ArgumentValueError(
+            f"pallas.tune: none of {len(found)} candidates of `{tuning.name}` can be used.",
+            got=[f"{c.settings}: {c.failure}" for c in tuning.candidates[:3]],
+        )
+    _write(path, tuning, settings)
+    return tuning
+
+
+def _by_seconds(each: Candidate) -> Any:
+    return bool(each.failure), each.seconds or 0.0
+
+
+def _by_moves(each: Candidate) -> Any:
+    moved = (math.inf if each.moved_bytes is None else each.moved_bytes, each.fetches or 0)
+    return bool(each.failure), *moved, each.footprint or 0
+
+
+def _reason(error: BaseException) -> str:
+    lines = str(error).strip().splitlines()
+    return f"{type(error).__name__}: {lines[0] if lines else 'without a message'}"
+
+
+def _program(kernel: Function, settings: dict[str, Any], args: tuple[Any, ...]) -> _Program:
+    def function(*args: Any) -> Any:
+        return kernel(*args, **settings)
+
+    function.__name__ = function.__qualname__ = name_of(kernel)
+    candidate = Candidate(settings)
+    try:
+        lowered = jit(function).lower(*args)
+        return _Program(candidate, function, lowered, lowered.as_text())
+    except Exception as error:  # what a kernel raises is a row
+        failed = replace(candidate, failure=_reason(error))
+        return _Program(failed, function, None, failed.failure)
+
+
+# Measuring ------------------------------------------------------------------------------------------------------
+
+
+def _measured(programs: list[_Program], args: tuple[Any, ...], rounds: int) -> list[Candidate]:
+    """The candidates with their times, in the order of `programs`."""
+    found = [p.candidate for p in programs]
+    calls: dict[int, tuple[Callable[..., Any], int]] = {}
+    for i, program in enumerate(programs):
+        if program.lowered is None:
+            continue
+        try:
+            compiled = program.lowered.compile()
+            _seconds_of(compiled, args, 1)  # what the first call alone does
+            once = _seconds_of(compiled, args, 1)
+        except Exception as error:  # what a kernel raises is a row
+            found[i] = replace(found[i], failure=_reason(error))
+            continue
+        calls[i] = compiled, max(1, math.ceil(_LEAST_SECONDS / max(once, 1e-7)))
+    times: dict[int, list[float]] = {i: [] for i in calls}
+    for _ in range(rounds):
+        for i, (compiled, count) in calls.items():
+            times[i].append(_seconds_of(compiled, args, count))
+    for i, seconds in times.items():
+        spread = 0.0
+        if len(seconds) > 1:
+            low, _, high = statistics.quantiles(seconds, n=4, method="inclusive")
+            spread = (high - low) / 2
+        found[i] = replace(found[i], seconds=statistics.median(seconds), spread=spread)
+    return found
+
+
+def _seconds_of(compiled: Callable[..., Any], args: tuple[Any, ...], count: int) -> float:
+    """Seconds of one call, from `count` of them, each of which is waited for."""
+    start = time.perf_counter()
+    for _ in range(count):
+        pellucid.block_until_ready(compiled(*args))
+    return (time.perf_counter() - start) / count
+
+
+# Ranking --------------------------------------------------------------------------------------------------------
+
+
+def _ranked(program: _Program, args: tuple[Any, ...], target: str | None) -> Candidate:
+    """The candidate with what its kernels move and hold, or why they can't run on the target."""
+    candidate = program.candidate
+    if candidate.failure:
+        return candidate
+    try:
+        kernels = [
+            e.params.kernel
+            for jaxpr in programs_within(make_jaxpr(program.function)(*args).jaxpr)
+            for e in jaxpr.equations
+            if e.primitive is pallas_call_p
+        ]
+        records = kernel_grids(program.function, *args).kernels
+        for kernel in kernels:
+            if target in MACHINES and isinstance(kernel.compiler_params, TritonParams):
+                triton_text(kernel)
+    except Exception as error:  # what a kernel raises is a row
+        return replace(candidate, failure=_reason(error))
+    if not kernels:
+        return replace(candidate, failure="it calls no kernel")
+    unknown = any(operand.note for record in records for operand in record.operands)
+    footprint = max([_footprint(kernel) for kernel in kernels])
+    candidate = replace(
+        candidate,
+        moved_bytes=None if unknown else sum([record.moved_bytes for record in records]),
+        fetches=sum([o.fetch_count + o.write_count for record in records for o in record.operands]),
+        footprint=footprint,
+    )
+    if target == "TPU" and footprint > _VMEM_BYTES:
+        room = f"blocks and scratch take {_bytes(footprint)} of {_bytes(_VMEM_BYTES)}"
+        return replace(candidate, failure=room)
+    return candidate
+
+
+def _footprint(kernel: Any) -> int:
+    blocks = [math.prod(m.sizes) * m.aval.dtype.itemsize for m in (*kernel.inputs, *kernel.results)]
+    scratch = [math.prod(aval.shape) * aval.dtype.itemsize for aval in kernel.scratch]
+    return _BUFFERS * sum(blocks) + sum(scratch)
+
+
+# On disk --------------------------------------------------------------------------------------------------------
+
+
+def _file(tuning: Tuning) -> Path | None:
+    """The file of a result; None without a folder of compiled programs."""
+    home = disk_cache.folder()
+    if home is None:
+        return None
+    facts = (tuning.program, tuning.device, tuning.is_measured, tuning.jaxlib, tuning.operands)
+    return home / f"{hashlib.sha256(repr(facts).encode()).hexdigest()}{_SUFFIX}"
+
+
+def _read(path: Path | None, tuning: Tuning, settings: list[dict[str, Any]]) -> Tuning | None:
+    """The result that was kept; None if there is none, or it can't be read."""
+    try:
+        rows = json.loads(path.read_text()) if path is not None else None
+        if rows is None or sorted([row["number"] for row in rows]) != list(range(len(settings))):
+            return None
+        # Settings may be any objects: the file has their numbers.
+        candidates = [Candidate(settings[row.pop("number")], **row) for row in rows]
+    except (OSError, ValueError, TypeError, KeyError):
+        return None
+    return replace(tuning, candidates=tuple(candidates), is_from_disk=True)
+
+
+def _write(path: Path | None, tuning: Tuning, settings: list[dict[str, Any]]) -> None:
+    if path is None:
+        return
+    numbers = {id(each): i for i, each in enumerate(settings)}
+    rows = [
+        {"number": numbers[id(c.settings)]} | {k: x for k, x in vars(c).items() if k != "settings"}
+        for c in tuning.candidates
+    ]
+    disk_cache.keep(path, json.dumps(rows).encode())
+
+
+__all__ = ["Candidate", "Tuning", "tune"]
+
+public_functions(__all__, globals())

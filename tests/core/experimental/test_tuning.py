@@ -1,0 +1,161 @@
+"""Settings of kernels that are measured or ranked, and kept on disk."""
+
+import inspect
+
+import numpy as np
+import pytest
+
+import pellucid as pl
+import pellucid.numpy as jnp
+from pellucid.errors import ArgumentValueError
+from pellucid.experimental.compilation_cache import compilation_cache
+from pellucid.experimental.pallas import (
+    BlockSpec,
+    Candidate,
+    pallas_call,
+    tpu,
+    triton,
+    tune,
+)
+
+X = np.ones(64, np.float32)
+
+
+def double(x, block, warps=None):
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[...] * 2
+
+    if block == 5:
+        raise ArgumentValueError("five is none.")
+    spec = BlockSpec((block,), lambda i: (i,))
+    params = None if warps is None else triton.CompilerParams(num_warps=warps)
+    return pallas_call(
+        kernel, x, grid=-(-x.size // block), in_specs=[spec], out_specs=spec, compiler_params=params
+    )(x)
+
+
+@pytest.fixture
+def clock(monkeypatch):
+    """The first program takes 16 s, but in one round, the second 64 s; counts the measurements."""
+    sizes, turns = {}, [0]
+
+    def run(compiled, args, count):
+        turns[0] += 1
+        size = sizes.setdefault(id(compiled), 16 * 4 ** len(sizes))
+        return size * (100.0 if turns[0] == 5 else 1.0)
+
+    monkeypatch.setitem(inspect.unwrap(tune).__globals__, "_seconds_of", run)
+    return turns
+
+
+@pytest.fixture
+def folder(tmp_path):
+    tmp_path.chmod(0o700)
+    compilation_cache.set_cache_dir(tmp_path)
+    yield tmp_path
+    compilation_cache.set_cache_dir(None)
+
+
+def test_the_median_of_alternating_rounds_decides(clock):
+    found = tune(double, {"block": [16, 64]}, keep=False)(X)
+    assert found.best == {"block": 16}  # although one round of it was slow
+    assert [c.seconds for c in found.candidates] == [16, 64]
+    assert clock[0] == 2 * 2 + 7 * 2  # twice before, then in seven rounds
+    assert found.is_measured
+    assert found.device == pl.devices()[0].device_kind
+
+
+def test_measured_in_truth():
+    found = tune(double, {"block": [16, 64]}, rounds=2, keep=False)(X)
+    assert all(c.seconds > 0 and c.spread >= 0 and not c.failure for c in found.candidates)
+
+
+def test_candidates_that_fail_are_rows(clock):
+    found = tune(double, [{"block": 5}, {"block": 0}, {"block": 32}], keep=False)(X)
+    assert found.best == {"block": 32}
+    assert [c.seconds for c in found.candidates][1:] == [None, None]
+    assert "ArgumentValueError: five is none." in repr(found)
+    assert "ZeroDivisionError" in repr(found)
+    assert "<td>ArgumentValueError: five is none.</td>" in found._repr_html_()
+
+
+def test_all_that_fail_raise():
+    with pytest.raises(ArgumentValueError, match="none of 2 candidates of `double`") as caught:
+        tune(double, {"block": [5], "warps": [1, 2]})(X)
+    assert "five is none" in str(caught.value)
+
+
+def test_ranked_by_what_the_grid_moves():
+    def product(x, y, block):
+        def kernel(x_ref, y_ref, o_ref):
+            o_ref[...] = x_ref[...] @ y_ref[...]
+
+        rows, columns = (
+            BlockSpec((block, 32), lambda i, j: (i, 0)),
+            BlockSpec((32, block), lambda i, j: (0, j)),
+        )
+        tile = BlockSpec((block, block), lambda i, j: (i, j))
+        return pallas_call(
+            kernel, x, grid=(32 // block, 32 // block), in_specs=[rows, columns], out_specs=tile
+        )(x, y)
+
+    like = pl.ShapeDtypeStruct((32, 32), np.float32)
+    found = tune(product, {"block": [8, 32, 16]}, target="H100")(like, like)
+    assert [c.settings["block"] for c in found.candidates] == [32, 16, 8]
+    moved = [c.moved_bytes for c in found.candidates]
+    # x once, y once for each block of rows, the result once.
+    assert moved == [32 * 32 * 4 * (2 + n) for n in (1, 2, 4)]
+    assert found.candidates[0].footprint == 2 * 3 * 32 * 32 * 4
+    assert not found.is_measured
+    assert "ranked for H100" in repr(found)
+
+
+def test_what_a_target_can_not_take():
+    found = tune(double, {"block": [16, 24], "warps": [1]}, target="H100")(X)
+    assert found.best == {"block": 16, "warps": 1}
+    assert "UnsupportedError" in found.candidates[1].failure
+
+    def large(x, scratch):
+        def kernel(x_ref, o_ref, sum_ref):
+            sum_ref[...] = jnp.zeros_like(sum_ref)
+            o_ref[...] = x_ref[...] + sum_ref[0]
+
+        return pallas_call(kernel, x, scratch_shapes=[tpu.VMEM((scratch,), np.float32)])(x)
+
+    found = tune(large, {"scratch": [1 << 23, 8]}, target="TPU")(X)
+    assert found.best == {"scratch": 8}
+    assert "of 16 MiB" in found.candidates[1].failure
+    with pytest.raises(ArgumentValueError, match="it calls no kernel"):
+        tune(lambda x, n: x * n, {"n": [1]}, target="TPU")(X)
+
+
+def test_results_are_kept_beside_compiled_programs(clock, folder):
+    first = tune(double, {"block": [16, 64]})(X)
+    assert not first.is_from_disk
+    [path] = folder.glob("*.tuning")
+    turns = clock[0]
+    again = tune(double, {"block": [16, 64]})(X)
+    assert again.is_from_disk
+    assert clock[0] == turns
+    assert again.candidates == first.candidates
+    assert "kept from before" in repr(again)
+    # Another program, other operands, a target, or nothing kept: compared anew.
+    for other in (
+        lambda: tune(lambda x, block: double(x, block) + 1, {"block": [16, 64]})(X),
+        lambda: tune(double, {"block": [16, 64]})(X[:32]),
+        lambda: tune(double, {"block": [16, 64]}, target="TPU")(X),
+        lambda: tune(double, {"block": [16, 64]}, keep=False)(X),
+    ):
+        assert not other().is_from_disk
+    path.write_text("[{")
+    assert not tune(double, {"block": [16, 64]})(X).is_from_disk
+
+
+def test_spaces_and_targets_that_are_none():
+    with pytest.raises(ArgumentValueError, match="needs a candidate"):
+        tune(double, {"block": []})
+    with pytest.raises(ArgumentValueError, match="`target`"):
+        tune(double, {"block": [1]}, target="abacus")
+    with pytest.raises(ArgumentValueError, match="`rounds`"):
+        tune(double, {"block": [1]}, rounds=0)
+    assert Candidate({"block": 1}).failure == ""
