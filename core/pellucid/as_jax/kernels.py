@@ -22,6 +22,7 @@ _OURS = frozenset(
         *[f"pallas.ops.tpu.{name}" for name in ("flash_attention", "matmul", "megablox", "megablox.gmm", "megablox.ops")],
         "pallas.ops.tpu.paged_attention",
         *[f"pallas.ops.tpu.paged_attention.{name}" for name in ("paged_attention_kernel", "quantization_utils", "util")],
+        *[f"pallas.ops.tpu.random.{name}" for name in ("philox", "prng_utils", "threefry")],
         "pallas.ops.tpu.ragged_paged_attention",
         "pallas.ops.tpu.ragged_paged_attention.kernel",
         "pallas.ops.tpu.splash_attention",
