@@ -95,7 +95,12 @@ class GridKernel:
 
     @functools.cached_property
     def guarded(self) -> list[int]:
-        """Positions of the references whose blocks may lie outside of their arrays, for all that is known before it runs."""
+        """Positions of the references whose blocks may lie outside of their arrays, for all that is known before it runs.
+
+        None where `CompilerParams(disable_bounds_checks=True)` states that none does.
+        """
+        if getattr(self.compiler_params, "disable_bounds_checks", False):
+            return []
         return [
             i
             for i, m in enumerate(self.mappings)

@@ -274,6 +274,20 @@ def test_kernels_whose_blocks_data_choose_are_mapped_and_exported():
     np.testing.assert_array_equal(exported.call(OUTSIDE, X), [0, 1, *[np.nan] * 4, 6, 7])
 
 
+def test_blocks_outside_are_not_looked_for_where_checks_are_disabled():
+    def copy(order_ref, x_ref, o_ref):
+        o_ref[...] = x_ref[...]
+
+    gathered = BlockSpec((2,), lambda i, order: (order[i],))
+    spec = tpu.PrefetchScalarGridSpec(
+        num_scalar_prefetch=1, grid=(2,), in_specs=[gathered], out_specs=BlockSpec((2,), lambda i, order: (i,))
+    )  # fmt: skip
+    params = tpu.CompilerParams(disable_bounds_checks=True)
+    call = pallas_call(copy, like((4,)), grid_spec=spec, compiler_params=params)
+    np.testing.assert_array_equal(call(np.array([3, 9]), X), [6, 7, np.nan, np.nan])
+    assert "callback" not in pl.jit(call).lower(np.array([3, 0]), X).as_text()
+
+
 def test_prefetched_trees():
     def copy(order, n_ref, x_ref, o_ref):
         o_ref[...] = x_ref[...] + n_ref[0] + order["second"][0]

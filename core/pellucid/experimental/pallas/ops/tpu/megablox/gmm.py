@@ -227,7 +227,9 @@ def gmm(
             ),
             scratch_shapes=[MemorySpace.VMEM((tm, tn), _sum_dtype(lhs.dtype))],
         ),
-        compiler_params=CompilerParams(dimension_semantics=("parallel", "arbitrary", "arbitrary")),
+        compiler_params=CompilerParams(
+            dimension_semantics=("parallel", "arbitrary", "arbitrary"), disable_bounds_checks=True
+        ),
         name="gmm",
     )(*data, start[None], lhs, rhs)
     # Blocks that no group visits were never written.
@@ -331,7 +333,9 @@ def tgmm(
             ),
             scratch_shapes=[MemorySpace.VMEM((tk, tn), _sum_dtype(lhs.dtype))],
         ),
-        compiler_params=CompilerParams(dimension_semantics=("parallel", "parallel", "arbitrary")),
+        compiler_params=CompilerParams(
+            dimension_semantics=("parallel", "parallel", "arbitrary"), disable_bounds_checks=True
+        ),
         name="tgmm",
     )(*data, jnp.stack([start, total]), lhs, rhs)
     # A result has no group that lies behind the last one.

@@ -334,7 +334,8 @@ class _Call:
                 scratch_shapes=scratch,
             ),
             compiler_params=CompilerParams(
-                dimension_semantics=("parallel", "parallel", "arbitrary")
+                dimension_semantics=("parallel", "parallel", "arbitrary"),
+                disable_bounds_checks=True,
             ),
             name=name,
         )(*self.scalars, *operands, *self.arrays)
