@@ -24,6 +24,8 @@ late.origins.update(
         "call of a Mosaic kernel": "pellucid.kernels.mosaic_tpu.call:call",
         "simulator of kernels": "pellucid.kernels.simulator.call:simulated",
         "call of a Triton kernel": "pellucid.kernels.triton.call:call",
+        # Kernels are programs over higher-order primitives.
+        "product of rows in groups": "pellucid.experimental.pallas.ops.ragged_products:product",
         # Values that consist of arrays are lowered to them.
         "call with values of libraries": "pellucid.experimental.hijax.calls:call",
         "shapes with values of libraries": "pellucid.experimental.hijax.calls:shapes",

@@ -275,3 +275,31 @@ def test_contracted_axes_that_are_no_neighbours_in_order_stay(dims) -> None:
     numbers = (dims, ((), ()))
     assert "stablehlo.reshape" not in lowered(lambda x: lax.dot_general(x, x, numbers), (x,))
     np.testing.assert_array_equal(lax.dot_general(x, x, numbers), np.tensordot(x, x, dims))
+
+
+def test_ragged_dot_on_cpus_copies_no_operand_for_each_group():
+    lhs, rhs, sizes = (
+        np.ones((256, 64), np.float32),
+        np.ones((32, 64, 8), np.float32),
+        np.full(32, 8),
+    )
+    compiled = pellucid.jit(lax.ragged_dot).lower(lhs, rhs, sizes).compile()
+    assert compiled.memory_analysis().temp_size_in_bytes < lhs.nbytes * 4
+    back = (
+        pellucid.jit(pellucid.grad(lambda *x: lax.ragged_dot(*x, sizes).sum(), (0, 1)))
+        .lower(lhs, rhs)
+        .compile()
+    )
+    assert back.memory_analysis().temp_size_in_bytes < lhs.nbytes * 16
+    assert "callback" not in pellucid.jit(lax.ragged_dot).lower(lhs, rhs, sizes).as_text()
+
+
+def test_ragged_dot_of_groups_that_end_behind_the_rows_or_hold_no_number():
+    lhs, rhs = (
+        np.ones((6, 2), np.float32),
+        np.stack([np.full((2, 3), n, np.float32) for n in (1, 2, np.nan)]),
+    )
+    found = lax.ragged_dot(lhs, rhs, np.array([2, 3, 0]))
+    np.testing.assert_array_equal(found[:, 0], [2, 2, 4, 4, 4, 0])
+    found = lax.ragged_dot(lhs, rhs[:2], np.array([2, 30]))
+    np.testing.assert_array_equal(found[:, 0], [2, 2, 4, 4, 4, 4])

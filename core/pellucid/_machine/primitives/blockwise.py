@@ -22,6 +22,7 @@ from pellucid._machine.base import (
     strict_zip,
 )
 from pellucid._machine.base.dtypes import ExtendedDType
+from pellucid._machine.base.late import late
 from pellucid._machine.ir import (
     BatchAxis,
     BatchDim,
@@ -241,7 +242,7 @@ class RaggedDotGeneral(Bilinear[RaggedParams]):
 
     def lower(self, ctx, operands, params):
         if ctx.platform == "cpu":  # CPUs have no kernel for it
-            return ctx.from_python(_by_masking, operands, params)
+            return ctx.from_python(_on_cpu, operands, params)
         numbers = params.ragged_dot_dimension_numbers
         attributes = {
             "ragged_dot_dimension_numbers": ctx.attribute(
@@ -341,6 +342,29 @@ def _by_masking(lhs, rhs, group_sizes, *fields):
         )
         dims, _ = batched_dimensions((), (0, 0), dot.dimension_numbers)
     return bind1(dot_general_p, masked, rhs, params=dot._replace(dimension_numbers=dims))
+
+
+_ROWS_TIMES_MATRICES = RaggedDotDimensionNumbers((((1,), (1,)), ((), ())), [0], [0])
+_PRODUCTS_OF_ROWS = RaggedDotDimensionNumbers((((0,), (0,)), ((), ())), [0], [])
+
+
+def _on_cpu(lhs, rhs, group_sizes, *fields):
+    """The product by blocks of rows where these are alone in the operands, else by masks."""
+    params = RaggedParams(*fields)
+    numbers, dtype = params.ragged_dot_dimension_numbers, type_of(lhs).dtype
+    is_transposed = numbers == _PRODUCTS_OF_ROWS
+    ranks = (type_of(lhs).ndim, type_of(rhs).ndim, type_of(group_sizes).ndim)
+    is_plain = is_transposed or numbers == _ROWS_TIMES_MATRICES
+    is_plain = (
+        is_plain and ranks == (2, 2 if is_transposed else 3, 1) and dtype == type_of(rhs).dtype
+    )
+    sizes = (*type_of(lhs).shape, *type_of(rhs).shape)
+    if not is_plain or not all(isinstance(n, int) for n in sizes):
+        return _by_masking(lhs, rhs, group_sizes, *fields)
+    [aval] = ragged_dot_general_p.abstract_eval([*map(type_of, (lhs, rhs, group_sizes))], params)
+    return late("product of rows in groups")(
+        lhs, rhs, group_sizes, aval.dtype, is_transposed=is_transposed
+    )
 
 
 def _copies_per_group(x, group_sizes, prefix: Ints, ragged: int):
