@@ -25,6 +25,7 @@ late.origins.update(
         "simulator of kernels": "pellucid.kernels.simulator.call:simulated",
         "call of a Triton kernel": "pellucid.kernels.triton.call:call",
         # Kernels are programs over higher-order primitives.
+        "attention by kernels": "pellucid.experimental.pallas.ops.attention_of_nn:attention",
         "product of rows in groups": "pellucid.experimental.pallas.ops.ragged_products:product",
         # Values that consist of arrays are lowered to them.
         "call with values of libraries": "pellucid.experimental.hijax.calls:call",
