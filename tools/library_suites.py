@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import importlib.metadata
 import os
+import shutil
 import subprocess
 import sys
 import tarfile
@@ -28,12 +29,16 @@ TIMEOUT_OF_ONE_TEST_SECONDS = 60
 
 
 class Suite(NamedTuple):
-    """The test suite of one library: its distribution, its folder there, the files that no environment runs, and its variables."""
+    """The test suite of one library: its distribution, its folder there, the files that no environment runs, and its variables.
+
+    A file that its tests import and the distribution lacks, of the name `supplied`, is a copy of `tests/tools/NAME_support.py`.
+    """
 
     distribution: str
     tests: str
     ignored: tuple[str, ...] = ()
     environment: tuple[tuple[str, str], ...] = ()
+    supplied: str = ""
 
 
 SUITES = {
@@ -50,6 +55,9 @@ SUITES = {
     "gpjax": Suite("gpjax", "tests"),
     "haiku": Suite("dm-haiku", "haiku", ("haiku/_src/integration/jax2tf_test.py",)),  # TensorFlow
     "jax-md": Suite("jax-md", "tests"),
+    "jaxlie": Suite(
+        "jaxlie", "tests", ("tests/test_examples.py",), supplied="utils.py"
+    ),  # no examples
     "kfac-jax": Suite("kfac-jax", "tests"),
     "mctx": Suite("mctx", "mctx"),
     "keras": Suite("keras", "keras/src", environment=(("KERAS_BACKEND", "jax"),)),
@@ -123,6 +131,9 @@ def run(
     """Run the selected tests of a suite, or of a path in its folder, in a process of their own, for at most `seconds`."""
     source = source_of(suite.distribution)
     name = f"{suite.distribution}{'.jax' if with_jax else ''}"
+    if suite.supplied:
+        support = ROOT / "tests" / "tools" / f"{suite.distribution}_support.py"
+        shutil.copy(support, source / suite.tests / suite.supplied)
     outcomes, log = SOURCES / f"{name}.outcomes", SOURCES / f"{name}.log"
     outcomes.write_text("")
     runner = ["pytest"] if with_jax else ["pellucid.as_jax", "-m", "pytest"]
