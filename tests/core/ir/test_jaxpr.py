@@ -22,6 +22,15 @@ def test_programs_are_read_from_the_params_that_users_see():
     assert operations["gt"] == []
 
 
+def test_equations_that_programs_share_are_equal():
+    jaxpr = pl.make_jaxpr(lambda x: -(x * 2.0))(1.0).jaxpr
+    other = jaxpr.replace(outvars=jaxpr.eqns[0].outvars)
+    assert other.eqns == jaxpr.eqns
+    assert jaxpr.eqns[0] != jaxpr.eqns[1]
+    assert len({*jaxpr.eqns, *other.eqns}) == 2
+    assert jaxpr.eqns[0].replace(params={}) != jaxpr.eqns[0]
+
+
 def loss(params, x):
     def step(carry, w):
         return carry * w, carry

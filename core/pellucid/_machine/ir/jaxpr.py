@@ -177,6 +177,13 @@ class JaxprEqn:
         )
         return JaxprEqn(equation)
 
+    def __eq__(self, other: object) -> bool:
+        # Programs that share an equation have forms of their own for it.
+        return isinstance(other, JaxprEqn) and self.equation is other.equation
+
+    def __hash__(self) -> int:
+        return hash(self.equation)
+
     def __repr__(self) -> str:
         return repr(self.equation)
 
