@@ -32,7 +32,7 @@ class Channel:
         self._manager: Any = None
         self._answer: Answer | None = None
 
-    def followed(self) -> frozenset[str]:
+    def followed_panels(self) -> frozenset[str]:
         """Names of the panels that are visible in any front end."""
         with self._lock:
             return frozenset().union(*self._followed.values())
@@ -40,7 +40,7 @@ class Channel:
     def listen(self, manager: Any) -> None:
         """Registers `TARGET` with the kernel's comm `manager`, so that front ends can open comms."""
         self._manager = manager
-        manager.register_target(TARGET, self._opened)
+        manager.register_target(TARGET, self._on_open)
 
     def announce(self) -> None:
         """Announces to front ends that panels can send requests. Front ends without panels ignore it."""
@@ -67,17 +67,17 @@ class Channel:
             self._comms.clear()
             self._followed.clear()
         if self._manager is not None:
-            self._manager.unregister_target(TARGET, self._opened)
+            self._manager.unregister_target(TARGET, self._on_open)
             self._manager = None
 
-    def _opened(self, comm: Any, message: Mapping[str, Any]) -> None:
-        comm.on_msg(lambda each: self._received(comm, each["content"]["data"]))
+    def _on_open(self, comm: Any, message: Mapping[str, Any]) -> None:
+        comm.on_msg(lambda each: self._on_message(comm, each["content"]["data"]))
         comm.on_close(lambda _: self._forget(comm))
         with self._lock:
             self._comms[comm.comm_id] = comm
-        self._received(comm, {"kind": "open"})
+        self._on_message(comm, {"kind": "open"})
 
-    def _received(self, comm: Any, request: Mapping[str, Any]) -> None:
+    def _on_message(self, comm: Any, request: Mapping[str, Any]) -> None:
         if request.get("kind") == "follow":
             with self._lock:
                 self._followed[comm.comm_id] = frozenset(request["panels"])

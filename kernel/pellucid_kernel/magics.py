@@ -76,7 +76,7 @@ class PellucidMagics(Magics):
             show, sys.displayhook = sys.displayhook, values.append  # each run has a value
             try:
                 runs = None if option[1] is None else int(option[1])
-                recorded, seconds = self._recorded(cell, runs)
+                recorded, seconds = self._record(cell, runs)
                 if runs is None and recorded is not None and _is_warm_up(recorded, seconds):
                     recorded = self._warm(cell, recorded)
             finally:
@@ -85,7 +85,7 @@ class PellucidMagics(Magics):
                 show(values[-1])
         return recorded
 
-    def _recorded(self, cell: str, runs: int | None) -> tuple[Any, float]:
+    def _record(self, cell: str, runs: int | None) -> tuple[Any, float]:
         """(profile of the runs of a cell, seconds that they took). With `runs=None`: one run, or some steps of its
         loop.
 
@@ -127,7 +127,7 @@ class PellucidMagics(Magics):
         shell.showtraceback = lambda *_, **__: None
         shell.showsyntaxerror = lambda *_, **__: None
         try:
-            return self._recorded(cell, None)[0]
+            return self._record(cell, None)[0]
         except Exception as error:
             failed.append(error)
         finally:

@@ -194,7 +194,7 @@ class ProgramProgress(events.Observer):
         works = [each for each in self._works.values() if each.program is not None]
         work = min([*works, *self._waits.values()], key=lambda each: each.begun_ns, default=None)
         if work is None:
-            return self._due_of_left()
+            return self._state_of_left_work()
         age = work.age_seconds()
         if age < SHOWN_AFTER_SECONDS:
             return None, SHOWN_AFTER_SECONDS - age
@@ -203,7 +203,7 @@ class ProgramProgress(events.Observer):
         counts = int(age / _SECONDS_BETWEEN_COUNTS) if work.stage == "trace" else 0
         return (work, work.stage, counts), _SECONDS_BETWEEN_COUNTS if counts else None
 
-    def _due_of_left(self) -> tuple[tuple[Wait, str, int] | None, float | None]:
+    def _state_of_left_work(self) -> tuple[tuple[Wait, str, int] | None, float | None]:
         """State of work that devices continue after an interrupted wait, until they are done."""
         if self._left is None:
             return None, None

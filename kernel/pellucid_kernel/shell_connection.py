@@ -82,7 +82,7 @@ class ShellConnection:
 
     def publish_states(self) -> None:
         """Sends its state to each visible panel; does nothing if there is none."""
-        for name in self._panels.keys() & self._channel.followed():
+        for name in self._panels.keys() & self._channel.followed_panels():
             self._channel.send(self._panels[name].state().to_dict(), panel=name)
 
     def answer(self, request: Mapping[str, Any]) -> list[Mapping[str, Any]]:

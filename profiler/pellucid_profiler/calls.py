@@ -40,7 +40,7 @@ class HostSpans:
     def __len__(self) -> int:
         return len(self.name)
 
-    def chosen(self, rows: Column) -> HostSpans:
+    def rows(self, rows: Column) -> HostSpans:
         """The spans at `rows`."""
         return HostSpans(*(column[rows] for column in vars(self).values()))
 
@@ -105,9 +105,7 @@ def spans_of(events: Events, operations: Operations) -> HostSpans:
     detail = events.stat("module")
     detail = np.where(detail == ABSENT, events.stat("name"), detail)
     detail = np.where(detail == ABSENT, _details_of_steps(events), detail)
-    spans = HostSpans(events.name, events.thread, events.start_ns, events.end_ns, detail).chosen(
-        rows
-    )
+    spans = HostSpans(events.name, events.thread, events.start_ns, events.end_ns, detail).rows(rows)
     return _with_waiting(spans, events, rows)
 
 
@@ -134,7 +132,7 @@ def _with_waiting(spans: HostSpans, events: Events, rows: Column) -> HostSpans:
         spans.end_ns[begins] = over[begins]
     keep = np.ones(len(spans), bool)
     keep[ends] = False
-    return spans.chosen(np.flatnonzero(keep))
+    return spans.rows(np.flatnonzero(keep))
 
 
 def calls_of(events: Events, operations: Operations) -> LaunchColumns:

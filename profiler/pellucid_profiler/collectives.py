@@ -37,7 +37,7 @@ def collectives_of(events: Events, operations: Operations) -> Collectives:
     kernels = operations.event
     kernel_spans = HostSpans(
         events.name, events.thread, events.start_ns, events.end_ns, events.name
-    ).chosen(kernels)
+    ).rows(kernels)
     operation = enclosing(kernel_spans, events.thread[rows], events.start_ns[rows])
     rows, operation = rows[operation != ABSENT], operation[operation != ABSENT]
     order = np.argsort(events.start_ns[rows], kind="stable")

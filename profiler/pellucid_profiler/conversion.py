@@ -280,7 +280,7 @@ def _of_this_process(events: Events) -> tuple[Events, list[str]]:
         f"Events of process {', '.join(processes)} are in the recording, and not in this session. Record a session there, too, "
         "and pass both to `pl.profiler.merge`."
     )
-    return events.chosen(is_ours[events.thread]), [remark]
+    return events.rows(is_ours[events.thread]), [remark]
 
 
 def _without_draining(events: Events) -> tuple[Events, int]:
@@ -296,4 +296,4 @@ def _without_draining(events: Events) -> tuple[Events, int]:
     is_ours = events.texts_are(events.stat("hlo_module"), f"jit_{recording.DRAINING}")
     is_join = np.array([name.startswith(_JOINS) for name in events.names], bool)[events.name]
     is_late = (events.start_ns >= end_ns) & (events.stat("hlo_op") == ABSENT) & ~is_join
-    return events.chosen(~is_ours & ~is_late), end_ns
+    return events.rows(~is_ours & ~is_late), end_ns

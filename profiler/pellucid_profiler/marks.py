@@ -140,6 +140,6 @@ def line_of_calls(names: Sequence[str], spans: HostSpans, calls: LaunchColumns) 
     """For each call, the index of the name of the mark in which it started; `ABSENT` if there is none."""
     is_mark = np.array([_MARK.match(name) is not None for name in names], bool)
     rows = np.flatnonzero(is_mark[spans.name]) if len(spans) else np.zeros(0, np.int64)
-    marks = spans.chosen(rows)
+    marks = spans.rows(rows)
     at = enclosing(marks, calls.thread, calls.start_ns)
     return np.where(at == ABSENT, ABSENT, marks.name[at]) if len(marks) else at

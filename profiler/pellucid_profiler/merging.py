@@ -163,7 +163,7 @@ def _concatenate(tables: Sequence[T]) -> T:
 
 
 def _by_start(spans: HostSpans) -> HostSpans:
-    return spans.chosen(np.argsort(spans.start_ns, kind="stable"))
+    return spans.rows(np.argsort(spans.start_ns, kind="stable"))
 
 
 def _live_together(samples: Sequence[LiveArrays]) -> LiveArrays:

@@ -119,11 +119,11 @@ class SessionTables(SessionData):
 
     def by_category(self) -> dict[str, float]:
         """Time of operations by category: `fusion`, `library`, `custom`, `copy`, `collective`, `other`."""
-        return self._summed(lambda info: [(info.category, 1.0)])
+        return self._sum_by_key(lambda info: [(info.category, 1.0)])
 
     def by_scope(self) -> dict[str, float]:
         """Time of operations by enclosing transformations, calls and `named_scope`s."""
-        return self._summed(
+        return self._sum_by_key(
             lambda info: [(share.scope, share.share) for share in info.shares] or [("", 1.0)]
         )
 
@@ -152,7 +152,7 @@ class SessionTables(SessionData):
         """Transfers between host and devices, grouped by line, most bytes first."""
         return transfer_rows(self.transfers)
 
-    def _summed(
+    def _sum_by_key(
         self, keys: Callable[[InstructionInfo], Iterable[tuple[str, float]]]
     ) -> dict[str, float]:
         totals: dict[str, float] = defaultdict(float)

@@ -41,7 +41,7 @@ def steps_of(
 ) -> Iterator[StepRow]:
     """The steps sorted by start. `seconds` has the time of each operation."""
     numbers = {i: int(match[1]) for i, name in enumerate(names) if (match := _STEP.match(name))}
-    steps = spans.chosen(np.flatnonzero(np.isin(spans.detail, [*numbers])))
+    steps = spans.rows(np.flatnonzero(np.isin(spans.detail, [*numbers])))
     if not len(steps):
         return
     step_of_call = enclosing(steps, calls.thread, calls.start_ns)

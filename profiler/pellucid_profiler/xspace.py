@@ -83,7 +83,7 @@ class Events:
         column = self.stats.get(name)
         return np.full(len(self), ABSENT) if column is None else column
 
-    def chosen(self, rows: npt.NDArray[np.bool_]) -> Events:
+    def rows(self, rows: npt.NDArray[np.bool_]) -> Events:
         """The events selected by the mask `rows` [n]."""
         return replace(
             self,

@@ -168,7 +168,7 @@ def session_of(operations: Operations, infos: dict[str, str]) -> Session:
     session = empty.wait()
     session.peaks = None
     session.names = [*infos]
-    session.spans = session.spans.chosen(np.zeros(0, np.int64))
+    session.spans = session.spans.rows(np.zeros(0, np.int64))
     session.programs = {0: ProgramInfo("jit_f", instructions)}
     session.operations = operations
     session.wall_ns = int(operations.end_ns.max())

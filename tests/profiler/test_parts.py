@@ -101,7 +101,7 @@ def first_call() -> Session:
 def test_steps_of_compilation_add_up_and_have_names(first_call: Session) -> None:
     steps = first_call.compile_steps
     whole = [name == COMPILE for name in first_call.names]
-    spans = first_call.spans.chosen(np.flatnonzero(np.array(whole)[first_call.spans.name]))
+    spans = first_call.spans.rows(np.flatnonzero(np.array(whole)[first_call.spans.name]))
     seconds = float((spans.end_ns - spans.start_ns).sum()) / 1e9
     assert sum(step.seconds for step in steps) == pytest.approx(seconds)
     # How close to all it is without others on the cores is in benchmarks/14_profiler.py.

@@ -131,11 +131,11 @@ class _ExchangeCollector:
             op = view.operation
             name = op.name
             if name in _PLANNED:
-                self.inserted(op, runs)
+                self.add_inserted_collective(op, runs)
             elif name == "sdy.reshard":
                 self.between_meshes(op, runs)
             elif name.startswith("stablehlo.") and is_exchange(name):
-                self.written(op, runs, mesh)
+                self.add_user_collective(op, runs, mesh)
             elif len(op.regions):
                 inner, over = self.inner_runs(op, runs), _manual_mesh(op) or mesh
                 for region in op.regions:
@@ -153,7 +153,7 @@ class _ExchangeCollector:
         trips = bodies[0].trips if len(bodies) == 1 else None
         return None if trips is None or runs is None else runs * trips
 
-    def written(self, op: Any, runs: int | None, mesh: str) -> None:
+    def add_user_collective(self, op: Any, runs: int | None, mesh: str) -> None:
         """Record a collective of the user's program, in a manual region over `mesh`."""
         operation = opcode_of(op.name)
         declared = self.propagation.meshes[mesh]
@@ -174,7 +174,7 @@ class _ExchangeCollector:
             )
         )
 
-    def inserted(self, op: Any, runs: int | None) -> None:
+    def add_inserted_collective(self, op: Any, runs: int | None) -> None:
         """Record a collective that Shardy inserted."""
         operation = _PLANNED[op.name]
         mesh = mesh_of(op.attributes["out_sharding"])
@@ -185,7 +185,7 @@ class _ExchangeCollector:
         operand_bytes = _bytes(op.operands[0]) / source.parts(self.propagation.meshes)
         sent = sent_bytes(operation, operand_bytes, group_size)
         self.add(
-            self.caused(
+            self.with_cause(
                 Exchange(operation, axes, group_size, sent, runs, None, (), mesh),
                 op,
                 source,
@@ -205,9 +205,11 @@ class _ExchangeCollector:
         if sent:
             size = meshes[layout.mesh].size
             each = Exchange("reshard", layout.axes, size, sent, runs, None, (), layout.mesh)
-            self.add(self.caused(each, op, source, target))
+            self.add(self.with_cause(each, op, source, target))
 
-    def caused(self, each: Exchange, op: Any, source: ValueLayout, target: ValueLayout) -> Exchange:
+    def with_cause(
+        self, each: Exchange, op: Any, source: ValueLayout, target: ValueLayout
+    ) -> Exchange:
         """`each`, completed with the equation that causes it and the reason."""
         moved_value = _before(op.operands[0])
         equation, reason, note = self.cause(op, moved_value, each.operation, source, target)
@@ -238,7 +240,7 @@ class _ExchangeCollector:
             return (
                 equation,
                 "contraction",
-                "" if moved_value is None else self.combined(op, moved_value.owner),
+                "" if moved_value is None else self.combined_dims(op, moved_value.owner),
             )
         was, target_text = self.texts(source, target)
         if equation != made_by and self.asks(equation):
@@ -247,7 +249,7 @@ class _ExchangeCollector:
                 "written",
                 f"{self.primitive(equation)} asks for {target_text}, which was {was}",
             )
-        request = None if moved_value is None else self.asked(moved_value, target)
+        request = None if moved_value is None else self.reason_for_move(moved_value, target)
         if request is not None:
             return request
         user, position = _after(op)
@@ -268,7 +270,7 @@ class _ExchangeCollector:
             return cause, "full_replication", f"{change}: {name} takes it whole on every device"
         return cause, "reshard", f"{change}, as {name} takes it"
 
-    def combined(self, op: Any, combining: Any) -> str:
+    def combined_dims(self, op: Any, combining: Any) -> str:
         """The dimensions that `combining` combines in values that are partitioned along them, as a text."""
         axes = set(axes_in(str(op.attributes[_AXES_OF[op.name]])))
         for place, operand in enumerate(combining.operands):
@@ -282,7 +284,9 @@ class _ExchangeCollector:
                 return f"operand {place} of {name} is divided along {' and '.join(divided)}"
         return ""
 
-    def asked(self, result: Any, target: ValueLayout) -> tuple[int | None, Reason, str] | None:
+    def reason_for_move(
+        self, result: Any, target: ValueLayout
+    ) -> tuple[int | None, Reason, str] | None:
         """Why a result that was computed with another sharding is moved to `target`; None if no one requests that."""
         numbers = self.propagation.numbers_of(result)
         for value in itertools.chain(*(self.propagation.values[number] for number in numbers)):

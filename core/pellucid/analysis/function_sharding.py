@@ -173,7 +173,7 @@ class _Writer:
             for numbers in map(self.values.numbers, self.sites)
             for values in (values_by_number[number] for number in numbers)
         ]
-        plan = self.planned()
+        plan = self.planned_shardings()
         runs = plan if compiled is None else self.running(compiled, plan)
         peak = self.peak(compiled, device_bytes)
         return schema.FunctionShardingRecord(
@@ -218,10 +218,10 @@ class _Writer:
     def named_meshes(self) -> dict[str, DeclaredMesh]:
         """The meshes of the module by name, the program's own mesh first."""
         meshes = self.propagation.meshes
-        declared = self.declared(self.mesh)
+        declared = self.declared_mesh(self.mesh)
         return {_name_in(meshes, declared): declared} | meshes
 
-    def declared(self, mesh: Mesh | AbstractMesh) -> DeclaredMesh:
+    def declared_mesh(self, mesh: Mesh | AbstractMesh) -> DeclaredMesh:
         """A mesh in the form in which the module declares it."""
         description = describe_mesh(mesh, self.lowered.request.placement.device_list)
         return DeclaredMesh(dict(description.axes), description.device_ids or ())
@@ -259,7 +259,7 @@ class _Writer:
             axes = getattr(params, "newly_manual_axes", ())
             manual.append([*around, *sorted(map(str, axes))])
             if axes:
-                meshes.append(self.mesh_row(_name_in(self.meshes, self.declared(params.mesh))))
+                meshes.append(self.mesh_row(_name_in(self.meshes, self.declared_mesh(params.mesh))))
             else:
                 meshes.append(meshes[site.parent] if site.parent >= 0 else 0)
         return schema.SiteColumns(
@@ -316,7 +316,7 @@ class _Writer:
 
     # Exchanges ------------------------------------------------------------------------------------
 
-    def planned(self) -> list[Exchange]:
+    def planned_shardings(self) -> list[Exchange]:
         results = self.lowered.request.result_shardings or [None] * len(self.programs[0].outvars)
         stated = [False] * self.token_count + [each is not None for each in results]
         with self.propagation.context:

@@ -61,11 +61,11 @@ class ModuleCosts:
         """Bytes that a fused kernel reads and writes: of its operands, only the used parts."""
         read = [_bytes(self.shapes[name]) for name in instruction.operands]
         written = _bytes(self.shapes[instruction.name])
-        called = self._module.called(instruction)
+        called = self._module.called_computations(instruction)
         if instruction.opcode == "fusion" and len(called) == 1:
             parts = _Parts(called[0], self.shapes)
             read = [parts.read(number, whole) for number, whole in enumerate(read)]
-            written = parts.written()
+            written = parts.written_bytes()
         return Cost(0, 0, sum(read) + written)
 
 
@@ -116,7 +116,7 @@ class _Parts:
             if user.opcode in _SAME or (user.opcode == "tuple" and user.is_root)
         )
 
-    def written(self) -> float:
+    def written_bytes(self) -> float:
         """Bytes that are written: of a result that is updated in place, only the updated part."""
         root = self._root
         names = root.operands if root.opcode == "tuple" else [root.name]

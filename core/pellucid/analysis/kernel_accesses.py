@@ -114,7 +114,7 @@ class _Context(NamedTuple):
         path = condition if self.path is None else logical_and(self.path, condition)
         return self._replace(path=path)
 
-    def repeated(self, runs: int | None) -> _Context:
+    def in_loop(self, runs: int | None) -> _Context:
         """The context of a loop with `runs` runs."""
         count = None if runs is None or self.runs is None else self.runs * runs
         # A loop of unknown length may have no runs.
@@ -237,7 +237,7 @@ class _Walk:
                 elif type(reference) is _Reference and equation.primitive is get_p:
                     results = [self._scalar(equation, operands)]
             elif any(type(x) is _Reference for x in operands) or programs_of(equation):
-                results = self._called(equation, operands, context)
+                results = self._call(equation, operands, context)
             elif self._is_evaluated(equation, operands):
                 results = bind(equation.primitive, *operands, params=equation.params)
             values.update(zip(equation.results, results, strict=True))
@@ -312,7 +312,7 @@ class _Walk:
 
     # Programs within ---------------------------------------------------------------------------------
 
-    def _called(self, equation: Equation, operands: Values, context: _Context) -> Values:
+    def _call(self, equation: Equation, operands: Values, context: _Context) -> Values:
         program = called_program(equation.primitive, equation.params)
         if program is not None:
             return self.program(_open_program(program), operands, context)
@@ -339,7 +339,7 @@ class _Walk:
         ]
         for slot in slots.programs:
             self.program(
-                slot.program.jaxpr, slots.gathered(slot, groups), context.repeated(slots.runs)
+                slot.program.jaxpr, slots.gather_inputs(slot, groups), context.in_loop(slots.runs)
             )
         return results
 

@@ -365,7 +365,7 @@ def _shared_part(
     ids = positions_of(grid).reshape(len(grid), windows.count)
     found: Cells | None = None
     for axis in sorted(kernel.parallel):
-        cells = windows.shared(ids[axis])
+        cells = windows.shared_cells(ids[axis])
         if cells is None:
             return None, False
         found = cells if found is None else cells._replace(counts=cells.counts | found.counts)

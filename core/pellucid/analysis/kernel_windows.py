@@ -127,7 +127,7 @@ class Windows:
         """For each block, the number of its transfers."""
         return np.bincount(self.blocks[self.begins_stay], minlength=self.block_count)
 
-    def painted(self, weights: np.ndarray) -> Cells | None:
+    def cell_weights(self, weights: np.ndarray) -> Cells | None:
         """For each cell of the array, the sum of the weights of the blocks that cover it; None for too many cells.
 
         `weights` has a number for each block.
@@ -159,12 +159,12 @@ class Windows:
     @cached_property
     def visits(self) -> Cells | None:
         """For each cell, the number of programs that access it."""
-        return self.painted(np.bincount(self.blocks, minlength=self.block_count))
+        return self.cell_weights(np.bincount(self.blocks, minlength=self.block_count))
 
     @cached_property
     def moves(self) -> Cells | None:
         """For each cell, the number of its transfers."""
-        return self.painted(self.stays)
+        return self.cell_weights(self.stays)
 
     @property
     def seen_elements(self) -> int | None:
@@ -173,9 +173,9 @@ class Windows:
             return None
         return int(self.visits.sizes[self.visits.counts > 0].sum())
 
-    def shared(self, ids: np.ndarray) -> Cells | None:
+    def shared_cells(self, ids: np.ndarray) -> Cells | None:
         """For each cell, 1 if programs with different `ids` access it, else 0; None if that takes too long."""
-        single = self.painted(np.ones(self.block_count, np.int64))
+        single = self.cell_weights(np.ones(self.block_count, np.int64))
         if single is None:
             return None
         if single.counts.size == 0 or single.counts.max() <= 1:
@@ -184,7 +184,7 @@ class Windows:
             most = np.full(self.block_count, -1)
             np.minimum.at(least, self.blocks, ids)
             np.maximum.at(most, self.blocks, ids)
-            cells = self.painted((most > least).astype(np.int64))
+            cells = self.cell_weights((most > least).astype(np.int64))
             return None if cells is None else cells._replace(counts=np.minimum(cells.counts, 1))
         values = np.unique(ids)
         if len(values) * single.counts.size > MAX_CELLS:
@@ -193,7 +193,7 @@ class Windows:
         for value in values:
             chosen = np.zeros(self.block_count, np.int64)
             chosen[self.blocks[ids == value]] = 1
-            painted = self.painted(chosen)
+            painted = self.cell_weights(chosen)
             assert painted is not None  # it has the same cells as `single`
             seen += painted.counts > 0
         return Cells(single.edges, (seen > 1).astype(np.int64))

@@ -162,7 +162,7 @@ class _Reader:
                 block.arguments, op.attributes["arg_attrs"], strict=True
             ):
                 self.describe(self.value(argument), attributes)
-        self.marked(op)
+        self.add_result_numbers(op)
         last = self.block(block)
         if "res_attrs" in op.attributes:
             for returned, attributes in zip(last.operands, op.attributes["res_attrs"], strict=True):
@@ -201,9 +201,9 @@ class _Reader:
         if "sdy.sharding_origin_name" in attributes:
             self.equations[attributes["sdy.sharding_origin_name"].value] = equation_of(op)
         if name in ("sdy.sharding_constraint", "sdy.reshard"):
-            self.describe_stated(results, [attributes["sharding"]])
+            self.record_stated_shardings(results, [attributes["sharding"]])
         elif name == "sdy.manual_computation":
-            self.describe_stated(results, per_value(attributes["out_shardings"]))
+            self.record_stated_shardings(results, per_value(attributes["out_shardings"]))
         elif "sdy.sharding" in attributes:
             # An operation without results, such as a callback, has a sharding itself.
             shardings = per_value(attributes["sdy.sharding"])
@@ -219,12 +219,14 @@ class _Reader:
             for region in op.regions:
                 for argument, value in zip(region.blocks[0].arguments, results, strict=True):
                     self.values[argument] = value
-        self.marked(op)
+        self.add_result_numbers(op)
         if not name.startswith("stablehlo.") or name in _WITH_PROGRAMS:
             for region in op.regions:
                 self.block(region.blocks[0])
 
-    def describe_stated(self, results: Sequence[ModuleValue], shardings: Sequence[Any]) -> None:
+    def record_stated_shardings(
+        self, results: Sequence[ModuleValue], shardings: Sequence[Any]
+    ) -> None:
         """Record shardings that the program itself specifies."""
         for value, sharding in zip(results, shardings, strict=True):
             value.layout = self.layout(sharding)
@@ -257,17 +259,17 @@ class _Reader:
                 if value is not None and came_from is not None and value is not came_from:
                     value.arrive(axis, Arrival(step, came_from, equation))
 
-    def marked(self, op: Any) -> None:
+    def add_result_numbers(self, op: Any) -> None:
         """Record the numbers of an operation's results."""
         if _RESULTS in op.attributes:
             for number, position in _tuples(op.attributes[_RESULTS], 2):
-                self.found(number, self.value(op.results[position]))
+                self.add_number(number, self.value(op.results[position]))
         if _ARGUMENTS in op.attributes:
             for number, region, position in _tuples(op.attributes[_ARGUMENTS], 3):
                 argument = op.regions[region].blocks[0].arguments[position]
-                self.found(number, self.value(argument))
+                self.add_number(number, self.value(argument))
 
-    def found(self, number: int, value: ModuleValue) -> None:
+    def add_number(self, number: int, value: ModuleValue) -> None:
         self.of_numbers[number].append(value)
         value.numbers.append(number)
 

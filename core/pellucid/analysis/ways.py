@@ -60,7 +60,7 @@ class Ways:
         arrival = value.arrivals.get(axis)
         place = self._input(value)
         if value.origins.get(axis) == "self" or (place is not None and self._inputs.placed[place]):
-            return Hop(number, origin=self._stated(value, place))
+            return Hop(number, origin=self._stated_origin(value, place))
         origin = self._origin(value.origins.get(axis))
         if arrival is None:
             return Hop(number, origin=origin)
@@ -84,7 +84,7 @@ class Ways:
         """The index of the program's input that a value is; None if it isn't an input."""
         return next((n for n in value.numbers if n < len(self._inputs.askers)), None)
 
-    def _stated(self, value: ModuleValue, place: int | None) -> int:
+    def _stated_origin(self, value: ModuleValue, place: int | None) -> int:
         """The origin of a sharding that is specified on the value itself: an argument, or a constraint."""
         if place is not None:
             return self._origin(f"input: {self._inputs.token_count + place}")

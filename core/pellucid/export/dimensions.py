@@ -388,12 +388,12 @@ class Dimension(Symbol):
         return other / self.as_value()
 
     def maximum(self, other: Size) -> Size:
-        return self._chosen("max", other, 1)
+        return self._choose("max", other, 1)
 
     def minimum(self, other: Size) -> Size:
-        return self._chosen("min", other, -1)
+        return self._choose("min", other, -1)
 
-    def _chosen(self, name: str, other: Size, sign: int) -> Size:
+    def _choose(self, name: str, other: Size, sign: int) -> Size:
         difference = (self - other) * sign
         if known_at_least(difference, 0):
             return self

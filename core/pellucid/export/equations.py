@@ -51,7 +51,7 @@ class ShapeEquations(NamedTuple):
     def solve(self, size_at: Callable[[int, int], Any], require: Require) -> dict[str, Any]:
         """The value of each variable by the sizes at run time, after all that must hold of these was checked."""
         values: dict[str, Any] = {}
-        stated = self._stated()
+        stated = self._shapes_text()
         for variable, place, rest, divisor in self.solutions:
             size = size_at(*place)
             value = size if rest == 0 else size - _value(rest, values)
@@ -76,7 +76,7 @@ class ShapeEquations(NamedTuple):
     def _dim(self, place: ArgumentDimension) -> str:
         return f"dimension {place.dim} of {self.names[place.argument]}"
 
-    def _stated(self) -> str:
+    def _shapes_text(self) -> str:
         shapes = [
             f"{name}: ({', '.join(map(str, shape))}{',' if len(shape) == 1 else ''})"
             for name, shape in zip(self.names, self.shapes, strict=True)

@@ -71,10 +71,12 @@ class _Parser:
         sizes: list[Size] = []
         while self.word not in ("", ")"):
             if self.accept("..."):
-                sizes += self.filled(len(sizes), None)
+                sizes += self.fill_placeholder(len(sizes), None)
                 break
             sizes.append(
-                self.filled(len(sizes), 1)[0] if self.accept("_") else self.checked(len(sizes))
+                self.fill_placeholder(len(sizes), 1)[0]
+                if self.accept("_")
+                else self.check_next(len(sizes))
             )
             if not self.accept(","):
                 break
@@ -95,7 +97,7 @@ class _Parser:
                 return i > 0 and i == len(self.words) - 1
         return self.word == "("
 
-    def filled(self, first: int, count: int | None) -> list[Size]:
+    def fill_placeholder(self, first: int, count: int | None) -> list[Size]:
         """The sizes of `like` at a placeholder."""
         if self.like is None:
             raise self.error("a placeholder needs a shape that fills it in (`like=`)")
@@ -106,7 +108,7 @@ class _Parser:
             )
         return sizes
 
-    def checked(self, dim: int) -> Size:
+    def check_next(self, dim: int) -> Size:
         """The next size; raises unless it is that of `like`, if both are integers."""
         size = self.sum()
         size_of_like = self.like[dim] if self.like is not None and dim < len(self.like) else None

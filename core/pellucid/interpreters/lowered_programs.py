@@ -121,7 +121,7 @@ def jaxpr_subcomp(
     outer = ctx.tokens
     ctx.tokens = outer | dict(tokens.items())
     try:
-        with ctx.named(f"{inner}/" if inner else ""):
+        with ctx.name_scope(f"{inner}/" if inner else ""):
             results = ctx.inline(jaxpr, consts_for_constvars, args)
         return results, TokenSet(ctx.tokens).subset(tokens.effects())
     finally:
@@ -192,23 +192,23 @@ def lower_jaxpr_to_fun(
     if use_sharding_annotations:
         arguments.mark("sdy.sharding", shardings[0])
         results.mark("sdy.sharding", shardings[1])
-    aliases = arguments.stated("input_output_aliases", input_output_aliases)
+    aliases = arguments.entries_or_nones("input_output_aliases", input_output_aliases)
     arguments.mark(
         "tf.aliasing_output",
         [None if i is None else ctx.integer(i + len(effects), 32) for i in aliases],
     )
     arguments.flag("jax.buffer_donor", "xla_donated_args", xla_donated_args)
     arguments.flag("mhlo.is_same_data_across_replicas", "replicated_args", replicated_args)
-    results.mark("jax.result_info", results.stated("result_names", result_names))
+    results.mark("jax.result_info", results.entries_or_nones("result_names", result_names))
     for values, what, kinds, layouts in (
         (arguments, "arg", arg_memory_kinds, arg_layouts),
         (results, "result", result_memory_kinds, result_layouts),
     ):
-        values.mark("mhlo.memory_kind", values.stated(f"{what}_memory_kinds", kinds))
+        values.mark("mhlo.memory_kind", values.entries_or_nones(f"{what}_memory_kinds", kinds))
         values.layouts(f"{what}_layouts", layouts)
     symbol = ctx.add_function(
         name, jaxpr.jaxpr, tuple(effects), public=main_function, constants=jaxpr.consts,
-        names=tuple([n or "" for n in arguments.stated("arg_names", arg_names)]),
+        names=tuple([n or "" for n in arguments.entries_or_nones("arg_names", arg_names)]),
         attributes={
             "arg_attrs": arguments.attribute([*ctx.global_avals, *effects]),
             "res_attrs": results.attribute(effects),
@@ -228,7 +228,7 @@ class _Marks:
         self.caller, self.ctx, self.avals, self.kind = caller, ctx, avals, kind
         self.attributes: list[dict[str, Any]] = [{} for _ in avals]
 
-    def stated(self, option: str, entries: Sequence[Any] | None) -> Sequence[Any]:
+    def entries_or_nones(self, option: str, entries: Sequence[Any] | None) -> Sequence[Any]:
         """`entries` of `option`, or Nones if the option is None."""
         if entries is not None and len(entries) != len(self.avals):
             raise ArgumentValueError(
@@ -245,7 +245,9 @@ class _Marks:
 
     def flag(self, name: str, option: str, entries: Sequence[bool] | None) -> None:
         """Give values the attribute `name` where the entry of `option` is true, unless they have the memory of a result."""
-        for attributes, entry in strict_zip(self.attributes, self.stated(option, entries)):
+        for attributes, entry in strict_zip(
+            self.attributes, self.entries_or_nones(option, entries)
+        ):
             if entry and "tf.aliasing_output" not in attributes:
                 attributes[name] = True
 
@@ -255,14 +257,14 @@ class _Marks:
             layout._to_xla_layout(aval.dtype).to_string()
             if isinstance(layout, Layout)
             else "auto" if isinstance(layout, AutoLayout) else None
-            for layout, aval in strict_zip(self.stated(option, entries), self.avals)
+            for layout, aval in strict_zip(self.entries_or_nones(option, entries), self.avals)
         ]  # fmt: skip
         self.mark("mhlo.layout_mode", modes)
 
     def shardings(self, option: str, entries: Sequence[Any] | None) -> list[Any]:
         """Shardings as attributes; None if there is none, or one device holds everything."""
         attributes, shardy = [], self.ctx.sharding_attributes
-        for sharding, aval in strict_zip(self.stated(option, entries), self.avals):
+        for sharding, aval in strict_zip(self.entries_or_nones(option, entries), self.avals):
             if sharding is None or (shardy is None and len(sharding.device_set) == 1):
                 attributes.append(None)
             elif shardy is not None:

@@ -324,7 +324,7 @@ class _PartialTrace(StagingTrace):
                 return self.parent.custom_call(call, operands)
         if isinstance(call, CustomJvpCall):
             return list(call.function(*operands))
-        return call.staged(self, operands)
+        return call.stage(self, operands)
 
 
 def trace_to_jaxpr_nounits(

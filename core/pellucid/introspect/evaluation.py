@@ -109,7 +109,7 @@ def outputs_within(equation: Equation, number: int, run: Evaluation) -> tuple[At
     # `starts`: for each group of results, the number of its first one.
     sizes = [group.size for group in slots.results]
     starts = list(itertools.accumulate(sizes, initial=0))
-    given = slots.given(body, run.jaxpr.outvars)
+    given = slots.group_results(body, run.jaxpr.outvars)
     [own] = [a for i, atoms in given for k, a in enumerate(atoms, starts[i]) if k == number]
     return own, [a for i, atoms in given if slots.results[i].role is Role.CARRY for a in atoms]
 

@@ -69,11 +69,11 @@ class PartialLoop(NamedTuple):
             groups = self.slots.split(operands)
 
             def step(number: Any, carry: Values) -> Values:
-                return self.carried(self._results_of(self.body, groups, number, carry))
+                return self.carry_of(self._results_of(self.body, groups, number, carry))
 
             return fori_loop(lower, upper, step, self._carry_of(groups))
 
-        return self._remembered("jump", jump, 2)
+        return self._cached_program("jump", jump, 2)
 
     def counting(self) -> Derived:
         """The program from the operands of a loop to the number of its runs."""
@@ -89,14 +89,14 @@ class PartialLoop(NamedTuple):
 
             def step(state: Any) -> Any:
                 number, carry, _ = state
-                carry = self.carried(self._results_of(self.body, groups, number, carry))
+                carry = self.carry_of(self._results_of(self.body, groups, number, carry))
                 return number + 1, carry, goes_on(number, carry)
 
             carry = self._carry_of(groups)
             start = np.True_ if self.slots.ends else goes_on(np.int32(0), carry)
             return [while_loop(lambda state: state[2], step, (np.int32(0), carry, start))[0]]
 
-        return self._remembered("count", count, 0)
+        return self._cached_program("count", count, 0)
 
     def searching(self, search: LoopSearch) -> Derived:
         """The program from (run `a`, run `b`, values of the search, operands with the carry before `a`) to flags and a
@@ -114,7 +114,10 @@ class PartialLoop(NamedTuple):
             predicate = self.predicate
             checked = predicate and checked_program(predicate.program.jaxpr, errors)
             missing = [
-                e for each in errors if isinstance(each, Conditions) for e in each.unchecked()
+                e
+                for each in errors
+                if isinstance(each, Conditions)
+                for e in each.unchecked_equations()
             ]
             if missing:
                 raise UnsupportedError(
@@ -130,7 +133,7 @@ class PartialLoop(NamedTuple):
             def step(number: Any, state: Any) -> Any:
                 flags, carry = state
                 holds, results = note_run(self.body, body, number, carry)
-                after = self.carried(results)
+                after = self.carry_of(results)
                 if predicate and checked and checked.sites:
                     tested = after if self.slots.ends else carry
                     holds = bitwise_or(note_run(predicate, checked, number, tested)[0], holds)
@@ -143,18 +146,18 @@ class PartialLoop(NamedTuple):
             flags, carry = fori_loop(lower, upper, step, (flags, self._carry_of(groups)))
             return [flags, *carry]
 
-        return self._remembered(("search", search.key), run, 2, search.avals)
+        return self._cached_program(("search", search.key), run, 2, search.avals)
 
     def element(self) -> Derived:
         """The program from (run, stacked operands) to the elements of these that the run reads."""
-        types = (type_of(np.int32(0)), *self.stacked(self.slots.split(self.avals)))
+        types = (type_of(np.int32(0)), *self.stacked_operands(self.slots.split(self.avals)))
 
         def run(number: Any, *stacked: Any) -> Values:
             return self.elements(stacked, number, 0)
 
-        return self._derived("element", run, types)
+        return self._derive("element", run, types)
 
-    def stacked(self, groups: Sequence[Operands]) -> Values:
+    def stacked_operands(self, groups: Sequence[Operands]) -> Values:
         """The operands of which each run reads one element."""
         pairs = zip(self.slots.operands, groups, strict=True)
         return [x for group, xs in pairs if group.role is Role.STACKED for x in xs]
@@ -167,9 +170,9 @@ class PartialLoop(NamedTuple):
             for group, xs in zip(self.slots.operands, groups, strict=True)
         ]
 
-    def carried(self, results: Values) -> Values:
+    def carry_of(self, results: Values) -> Values:
         """The carry among the results of the body."""
-        groups = self.slots.given(self.body, results)
+        groups = self.slots.group_results(self.body, results)
         return [x for i, xs in groups if self.slots.results[i].role is Role.CARRY for x in xs]
 
     def elements(self, values: Operands, number: Any, axis: int) -> Values:
@@ -179,13 +182,13 @@ class PartialLoop(NamedTuple):
 
     # ----------------------------------------------------------------------------------------------------------
 
-    def _remembered(
+    def _cached_program(
         self, name: Hashable, run: Callable[..., Values], n_bounds: int, avals: Avals = ()
     ) -> Derived:
         bounds = [type_of(np.int32(0))] * n_bounds
-        return self._derived(name, run, (*bounds, *avals, *self.avals))
+        return self._derive(name, run, (*bounds, *avals, *self.avals))
 
-    def _derived(self, name: Hashable, run: Callable[..., Values], types: Avals) -> Derived:
+    def _derive(self, name: Hashable, run: Callable[..., Values], types: Avals) -> Derived:
         key = (name, self.slots.operands, self.slots.runs, self.slots.is_reversed, types)
         derive = lambda: Derived(*stage_open(run, types, None), ())
         scope = contextlib.nullcontext() if self.positions is None else self.positions.scope()
@@ -205,7 +208,7 @@ class PartialLoop(NamedTuple):
                 inputs[i] = [*carry]
             elif group.role is Role.STACKED:
                 inputs[i] = self.elements(groups[i], number, 0)
-        return self.slots.gathered(slot, inputs)
+        return self.slots.gather_inputs(slot, inputs)
 
     def _results_of(
         self, slot: Slot, groups: Sequence[Values], number: Any, carry: Operands

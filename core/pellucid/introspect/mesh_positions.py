@@ -107,7 +107,7 @@ class MeshPositions:
         spec = PartitionSpec(*value.sharding.spec[self.n_axes :])
         return device_put(part, NamedSharding(value.sharding.mesh, spec))
 
-    def replaced(self, aval: Any, value: Any, part: Any, position: int | None) -> Any:
+    def replace_part(self, aval: Any, value: Any, part: Any, position: int | None) -> Any:
         """A value with its part at one position replaced; all parts if `position` is None or the type doesn't vary."""
         if position is None or not self.varying(aval):
             return broadcast(part, value.shape[: self.n_axes])
@@ -157,15 +157,15 @@ class MeshPositions:
 
     def on_all(self, program: ClosedJaxpr) -> ClosedJaxpr:
         """The program that applies `program`, written for one position, at all positions. Neither may have constants."""
-        return self._remembered(program.jaxpr, "at positions", True, True)
+        return self._cached_map(program.jaxpr, "at positions", True, True)
 
     def cut(self) -> ClosedJaxpr:
         """The program from operands of the `shard_map`, as they are around it, to the inputs of its body at the positions."""
-        return self._remembered(self._identity("in_avals"), "cut", False, True)
+        return self._cached_map(self._identity("in_avals"), "cut", False, True)
 
-    def joined(self) -> ClosedJaxpr:
+    def joined_program(self) -> ClosedJaxpr:
         """The program from results of the body at the positions to results of the `shard_map`, as they are around it."""
-        return self._remembered(self._identity("out_avals"), "joined", True, False)
+        return self._cached_map(self._identity("out_avals"), "joined", True, False)
 
     def _identity(self, avals: str) -> Jaxpr:
         """The identity on values with the types of the `shard_map`'s inputs or results; cached with it."""
@@ -176,16 +176,14 @@ class MeshPositions:
             jaxpr.memo[key] = Jaxpr((), variables, (), variables)
         return jaxpr.memo[key]
 
-    def _remembered(self, jaxpr: Jaxpr, name: str, takes: bool, gives: bool) -> ClosedJaxpr:
+    def _cached_map(self, jaxpr: Jaxpr, name: str, takes: bool, gives: bool) -> ClosedJaxpr:
         outer = self.levels[:-1]
         key = (name, self.params._replace(jaxpr=None, in_specs=(), out_specs=()))  # type: ignore[arg-type]
         with outer[-1].scope() if outer else contextlib.nullcontext():
-            program = cache_on_program(
-                jaxpr, key, lambda: self._mapped(jaxpr, takes, gives)
-            ).program
+            program = cache_on_program(jaxpr, key, lambda: self._map(jaxpr, takes, gives)).program
         return outer[-1].on_all(program) if outer else program
 
-    def _mapped(self, jaxpr: Jaxpr, takes: bool, gives: bool) -> Derived:
+    def _map(self, jaxpr: Jaxpr, takes: bool, gives: bool) -> Derived:
         """`jaxpr` in a `shard_map`; flags say whether operands and results are values at the positions."""
         params, mesh = self.params, self.params.mesh
         in_avals: list[Any] = [*jaxpr.in_avals]

@@ -117,7 +117,7 @@ def watching() -> Generator[None]:
         yield
         return
     watcher = _Watcher()
-    watch, set_trace = watcher.called, _set_trace()
+    watch, set_trace = watcher.on_call, _set_trace()
     set_trace(watch)
     try:
         yield
@@ -149,7 +149,7 @@ class _Watcher:
         self._stack.clear()
         self._generators.clear()
 
-    def called(self, frame: FrameType, event: str, argument: Any) -> Any:
+    def on_call(self, frame: FrameType, event: str, argument: Any) -> Any:
         """Called when a Python function starts; returns the trace function for its lines if it is the user's."""
         code = frame.f_code
         if event != "call" or not is_user_file(code.co_filename) or _is_no_function(frame):

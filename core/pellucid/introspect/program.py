@@ -262,7 +262,7 @@ class _JaxprWriter:
                 padded = itertools.zip_longest(body.outvars, paths, fillvalue="")
                 added = {v for v, path in padded if not path} if any(paths) else ()
                 results = slots.split_results(equation.results)
-                for group, outputs in slots.given(slot, body.outvars):
+                for group, outputs in slots.group_results(slot, body.outvars):
                     for result, output in zip(results[group], outputs, strict=True):
                         is_kept = type(output) is Var and output in added and result not in named
                         if is_kept and (name := self.own_names(body).get(output)):
@@ -278,7 +278,7 @@ class _JaxprWriter:
             for slots, slot in _slots_of(equation):
                 body = slot.program.jaxpr
                 groups = slots.split(equation.operands)
-                for group, inputs in slots.taken(slot, body.invars).items():
+                for group, inputs in slots.group_inputs(slot, body.invars).items():
                     role = slots.operands[group].role
                     # Only in backward passes does a carry have the name of its initial value.
                     if role is Role.CARRY and body not in self.backward:

@@ -95,10 +95,10 @@ class Statements:
                     self._assign(target, value)
                     continue
                 case ast.Return(value=value) if value is not None:
-                    self._returned(value)
+                    self._add_returned(value)
                     variable = ""
                 case ast.Lambda(body=body):
-                    self._returned(body)
+                    self._add_returned(body)
                     continue
                 case _:
                     continue
@@ -113,7 +113,7 @@ class Statements:
         else:
             self.values[_range(value)] = Assigned(names)
 
-    def _returned(self, value: ast.expr) -> None:
+    def _add_returned(self, value: ast.expr) -> None:
         self.values[_range(value)] = Returned(None)
         if isinstance(value, ast.Tuple):
             for i, item in enumerate(value.elts):

@@ -126,7 +126,7 @@ class SteppedFrame:
         return [self._constant(a) if type(a) is Literal else self.values[a] for a in atoms]
 
     @disable_traps
-    def shown(self, atoms: Sequence[Atom], position: int | None = None) -> Values:
+    def user_values(self, atoms: Sequence[Atom], position: int | None = None) -> Values:
         """The values in the form of the user's code: within a `shard_map`, the parts at one position, or at all for
         None.
 
@@ -239,13 +239,13 @@ class SteppedFrame:
         self.values = {v: x for v, x in self.values.items() if v in lasting}
         self._filled = 0
 
-    def replaced(self, variable: Var, value: Any, position: int | None = None) -> Any:
+    def replace_value(self, variable: Var, value: Any, position: int | None = None) -> Any:
         """The new value of an edited variable; within a `shard_map` its part at one position is replaced, or all parts
         for None.
         """
         previous = self.value(variable)
         if self.positions is not None:
-            value = self.positions.replaced(variable.aval, previous, value, position)
+            value = self.positions.replace_part(variable.aval, previous, value, position)
         return device_put(value, previous.sharding)
 
     # Edited values --------------------------------------------------------------------------------------------
@@ -298,7 +298,9 @@ class SteppedFrame:
         if start == self.position and self.equation is not None and can_enter(self.equation):
             chains += _chains_within(self.equation, self.values, self.positions)
         if next_stop - self._ran > STRETCH_LENGTH:
-            program = self._program(*self._needed(self._shown(next_stop), next_stop))
+            program = self._program(
+                *self._equations_for(self._variables_to_show(next_stop), next_stop)
+            )
             chains.append(self._chain([program, *_stretches_from(self.jaxpr, next_stop)[:1]]))
         if start - self.position < STRETCH_LENGTH:
             chains.append(self._chain(_stretches_from(self.jaxpr, start)))
@@ -316,10 +318,10 @@ class SteppedFrame:
         if position > self._ran:
             if position - self._ran <= STRETCH_LENGTH:
                 self._fill(position)
-            self._know(self._shown(position), position)
+            self._know(self._variables_to_show(position), position)
             self._ran = position
 
-    def _shown(self, position: int) -> list[Var]:
+    def _variables_to_show(self, position: int) -> list[Var]:
         """Variables used after a position and, if they are small, the last of each user's name that equations on the way
         assign.
         """
@@ -346,11 +348,13 @@ class SteppedFrame:
 
     def _know(self, variables: Sequence[Any], end: int) -> None:
         """Compute `variables` from known values, and run the equations before `end` with effects that haven't run."""
-        chosen, targets = self._needed(variables, end)
+        chosen, targets = self._equations_for(variables, end)
         if chosen:
             self.values.update(strict_zip(targets, self._run(chosen, targets)))
 
-    def _needed(self, variables: Sequence[Any], end: int) -> tuple[list[Equation], list[Var]]:
+    def _equations_for(
+        self, variables: Sequence[Any], end: int
+    ) -> tuple[list[Equation], list[Var]]:
         """The equations that compute `variables` or have pending effects before `end`, and those results of theirs to
         keep.
         """
@@ -384,7 +388,7 @@ class SteppedFrame:
     def _run(self, equations: Sequence[Equation], targets: Sequence[Var]) -> Values:
         """The values of `targets` after running some equations as one compiled program."""
         if any(CHECKS & e.effects for e in equations):
-            return self._run_checked(equations, targets)
+            return self._run_with_checks(equations, targets)
         is_one = len(equations) == 1 and not isinstance(
             equations[0].primitive, HigherOrderPrimitive
         )
@@ -404,7 +408,7 @@ class SteppedFrame:
         operands = [self.values[v] for v in program.jaxpr.invars]
         return run_at(self.positions, program, operands)
 
-    def _run_checked(self, equations: Sequence[Equation], targets: Sequence[Var]) -> Values:
+    def _run_with_checks(self, equations: Sequence[Equation], targets: Sequence[Var]) -> Values:
         """Like `_run`, for equations that include the user's checks. Raises: CheckError if one fails."""
         program = self._program(equations, targets)
         with scope_of(self.positions):
@@ -502,7 +506,7 @@ def _chains_within(
     avals = [a.aval for a in equation.operands] if positions else map(type_of, operands.values())
     loop = PartialLoop(slots, tuple(avals), positions)
     # The next step of a scan: from stacked operands to their elements for one run.
-    if stacked := loop.stacked(groups):
+    if stacked := loop.stacked_operands(groups):
         program = loop.element().program
         elements = [("element", key) for key in stacked]
         steps.append(ChainStep(program, ["run", *stacked], elements, positions))
@@ -512,7 +516,7 @@ def _chains_within(
     for slot in slots.programs:
         jaxpr = slot.program.jaxpr
         # The key of the value of each of the program's inputs.
-        keys = dict(strict_zip(jaxpr.invars, slots.gathered(slot, groups)))
+        keys = dict(strict_zip(jaxpr.invars, slots.gather_inputs(slot, groups)))
         stretches = steps_of(_stretches_from(jaxpr, 0), positions, keys)
         chains.append(Chain([*steps, *stretches], operands))
     return chains
@@ -594,7 +598,7 @@ class EquationRuns:
             slot, number = self.slots.programs[turn[0]], turn[1]
             groups = self.groups
             # The body reads one element of each stacked operand per run.
-            if stacked := self._loop.stacked(groups):
+            if stacked := self._loop.stacked_operands(groups):
                 elements = self._run(self._loop.element(), [np.int32(number)], stacked)
                 groups = self._loop.with_elements(groups, elements)
             groups = [*groups]
@@ -606,7 +610,7 @@ class EquationRuns:
                 self.frames.pop(
                     next((t for t, f in self.frames.items() if not f.n_edits), turn), None
                 )
-            inputs = self.slots.gathered(slot, groups)
+            inputs = self.slots.gather_inputs(slot, groups)
             self.frames[turn] = SteppedFrame(slot.program.jaxpr, inputs, self.positions)
         return self.frames[turn]
 
@@ -695,11 +699,13 @@ class EquationRuns:
             ]  # fmt: skip
             if edited and not self.equation.effects:
                 near = max(edited) + 1
-                self._carries[near] = self._loop.carried(self._ended((body, near - 1)))
+                self._carries[near] = self._loop.carry_of(self._frame_at_end((body, near - 1)))
             # Runs that have effects or were entered give their results; the others run as one program.
             if self.equation.effects or (number == near + 1 and (body, near) in self.frames):
                 for each in range(near, number):
-                    self._keep_carry(each + 1, self._loop.carried(self._ended((body, each))))
+                    self._keep_carry(
+                        each + 1, self._loop.carry_of(self._frame_at_end((body, each)))
+                    )
             elif near < number:
                 bounds = [np.int32(near), np.int32(number)]
                 inputs = self._inputs(self._carries[near])
@@ -709,7 +715,7 @@ class EquationRuns:
     def know_results(self, turn: Turn, results: Values) -> None:
         """Take the carry after a run of the body from its results, which are known."""
         if self.slots.carries:
-            self._keep_carry(turn[1] + 1, self._loop.carried(results))
+            self._keep_carry(turn[1] + 1, self._loop.carry_of(results))
 
     def _keep_carry(self, number: int, carry: Values) -> None:
         self._carries[number] = carry
@@ -729,7 +735,7 @@ class EquationRuns:
         while 0 <= number - (not is_forward) < runs:
             # The window's first run. A backward search starts with the run before `number`.
             lower = (number - (not is_forward)) // WINDOW_RUNS * WINDOW_RUNS
-            flags = self._searched(search, lower, min(lower + WINDOW_RUNS, runs))
+            flags = self._search(search, lower, min(lower + WINDOW_RUNS, runs))
             numbers = lower + np.flatnonzero(flags)
             numbers = numbers[numbers >= number] if is_forward else numbers[numbers < number]
             if numbers.size:
@@ -737,7 +743,7 @@ class EquationRuns:
             number = lower + WINDOW_RUNS if is_forward else lower
         return None
 
-    def _searched(self, search: LoopSearch, lower: int, upper: int) -> Any:
+    def _search(self, search: LoopSearch, lower: int, upper: int) -> Any:
         """For each run of a window, whether a condition holds at any position of a `shard_map`."""
         key = search.key, lower
         if key not in self._flags:
@@ -788,12 +794,15 @@ class EquationRuns:
     def results(self) -> Values:
         """The results of the equation, gathered from its runs."""
         if not self.is_loop:
-            results = self._ended(self.first())  # type: ignore[arg-type]
-            return run(self.positions.joined(), results) if self.is_shard_map else results  # type: ignore[union-attr]
+            results = self._frame_at_end(self.first())  # type: ignore[arg-type]
+            return run(self.positions.joined_program(), results) if self.is_shard_map else results  # type: ignore[union-attr]
         runs, body = self.runs(), self.slots.programs[self._body]
         carries = self.carry(runs) if self.slots.carries else []
         # The outputs of each run, by result group.
-        outputs = [dict(self.slots.given(body, self._ended((self._body, i)))) for i in range(runs)]
+        outputs = [
+            dict(self.slots.group_results(body, self._frame_at_end((self._body, i))))
+            for i in range(runs)
+        ]
         results: Values = []
         for i, group in enumerate(self.slots.results):
             if group.role is Role.CARRY:
@@ -804,7 +813,7 @@ class EquationRuns:
                 results += [stack(list(column), self._axis) for column in strict_zip(*rows)]
         return results
 
-    def _ended(self, turn: Turn) -> Values:
+    def _frame_at_end(self, turn: Turn) -> Values:
         frame = self.frame(turn)
         # The frame is run to its end for the results and then moved back.
         position = frame.position
@@ -814,7 +823,7 @@ class EquationRuns:
         return results
 
     def _holds(self, turn: Turn) -> bool:
-        return bool(np.ravel(np.asarray(self._ended(turn)[0]))[0])
+        return bool(np.ravel(np.asarray(self._frame_at_end(turn)[0]))[0])
 
     # Programs that run a loop in part -----------------------------------------------------------------------
 
@@ -863,7 +872,7 @@ def called_program(equation: Equation) -> ClosedJaxpr | None:
     ):
         return None
     [slot] = slots.programs
-    inputs = slots.gathered(slot, slots.split(equation.operands))
+    inputs = slots.gather_inputs(slot, slots.split(equation.operands))
     is_whole = len(slot.program.jaxpr.outvars) == len(equation.results)
     return slot.program if inputs == [*equation.operands] and is_whole else None
 

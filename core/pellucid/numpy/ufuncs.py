@@ -134,9 +134,9 @@ class ufunc(metaclass=_UfuncType):
                 options["dtype"] = dtype
             more = {"initial": initial, "where": where}
             return method(a, **options, **{k: v for k, v in more.items() if v is not None})
-        return self._reduced(a, axis, dtype, keepdims, initial, where)
+        return self._reduce(a, axis, dtype, keepdims, initial, where)
 
-    def _reduced(
+    def _reduce(
         self,
         a: ArrayLike,
         axis: Axis,

@@ -75,7 +75,7 @@ class PellucidDebugger(Debugger):
         """Enables breakpoints in programs. Called when a cell has loaded the core."""
         if self._stops is None:
             module = importlib.import_module("pellucid_kernel.debug.stops")
-            self._stops = module.Stops(self._breakpoints, self._stopped, self._say, self._log)
+            self._stops = module.Stops(self._breakpoints, self._publish_stop, self._say, self._log)
         self._update()
 
     def stop_at_failure(self, number: int) -> str:
@@ -100,7 +100,7 @@ class PellucidDebugger(Debugger):
         if self._stops is not None and self.is_started:
             self._stops.update()
 
-    def _stopped(self, stop: Stop, reason: str | None) -> None:
+    def _publish_stop(self, stop: Stop, reason: str | None) -> None:
         """Publishes that a program has stopped or, if `reason` is None, that it runs again."""
         if reason is None:
             self._view = None
@@ -260,7 +260,7 @@ class PellucidDebugger(Debugger):
         return {}
 
     def _list_breakpoints(self, _: Mapping[str, Any]) -> Message:
-        listed = [] if self._stops is None else self._stops.resolved()
+        listed = [] if self._stops is None else self._stops.resolve()
         if self._stops is None:
             unknown = {
                 "verified": False,

@@ -91,12 +91,14 @@ class Choice:
         texts = [f"{n} lanes" if i is None else str(Lane(i, n)) for n, i in pairs]
         return f"({', '.join(texts)})"
 
-    def shown(self, level: Level, atoms: Sequence[Any], n_batches: int | None = None) -> list[Any]:
+    def values_to_show(
+        self, level: Level, atoms: Sequence[Any], n_batches: int | None = None
+    ) -> list[Any]:
         """Values of a level at the selected position, in the selected lanes of the outermost `n_batches` (default:
         all).
         """
         frame = level.frame
-        values = frame.shown(atoms, self.position_in(frame))
+        values = frame.user_values(atoms, self.position_in(frame))
         lane = self.lane_in(level)[:n_batches]
         if not lane:
             return values
@@ -112,7 +114,7 @@ class Choice:
 
         If no position is selected, it is the first one; the function returns the value at that position.
         """
-        [whole] = level.frame.shown([variable], self.position_in(level.frame) or 0)
+        [whole] = level.frame.user_values([variable], self.position_in(level.frame) or 0)
         lane = self.lane_in(level)[:n_batches]
         index = _lane_index(level, variable, lane, np.ndim(whole))
         if not index:

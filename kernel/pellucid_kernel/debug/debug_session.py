@@ -151,7 +151,7 @@ class DebugSession:
         """That of the function, as far as it is known."""
         self._program, self._operands = program, operands
         self._stepper = Stepper(frame_of(program, *operands), budget)
-        self._stepper.passed = self._say_passed
+        self._stepper.passed = self._log_passed_breakpoints
         self._places = equation_stacks(self._stepper.top.frame.jaxpr)
         self._names: dict[str, Any] = {}
         self._grid: tuple[Any, Any, KernelGridsRecord] | None = None
@@ -255,12 +255,12 @@ class DebugSession:
     def variables(self, frame: int = -1) -> dict[str, Any]:
         """Arrays held by the user's variables in a frame of the stack (default: the innermost)."""
         level, depth = self._frame_at(frame)
-        named = self._named(level, depth)
+        named = self._values_of_names(level, depth)
         shown = {name: each.value for name, each in named.items() if each.level is None}
         for each in {id(n.level): n.level for n in named.values() if n.level is not None}.values():
             of_level = {name: n.variable for name, n in named.items() if n.level is each}
             n_batches = self._n_batches(level, depth)
-            values = self.choice.shown(each, [*of_level.values()], n_batches)
+            values = self.choice.values_to_show(each, [*of_level.values()], n_batches)
             shown |= zip(of_level, values, strict=True)
         return {name: shown[name] for name in named}
 
@@ -271,7 +271,7 @@ class DebugSession:
         depth = sum(f.level == level for f in stack[: frame % len(stack)])
         return self._stepper.levels[level], depth
 
-    def _named(self, level: Level, depth: int) -> dict[str, Named]:
+    def _values_of_names(self, level: Level, depth: int) -> dict[str, Named]:
         """What the names of a function refer to at the current place: as recorded while tracing, or else derived from
         equations.
         """
@@ -309,7 +309,7 @@ class DebugSession:
         """Operands of the next equation in a level (default: the innermost)."""
         level = level or self._stepper.top
         equation = level.frame.equation
-        return [] if equation is None else self.choice.shown(level, equation.operands)
+        return [] if equation is None else self.choice.values_to_show(level, equation.operands)
 
     @property
     def lane(self) -> list[int | None]:
@@ -403,7 +403,7 @@ class DebugSession:
                 do="Step out to its line, or go back before this program, and edit it there.",
             )
         level, depth = self._frame_at(frame)
-        named = self._named(level, depth)
+        named = self._values_of_names(level, depth)
         variables = {n: v.variable for n, v in named.items() if v.level is level}
         if name not in variables:
             raise ArgumentValueError(
@@ -422,7 +422,7 @@ class DebugSession:
                 do=f"Write, for example, `jnp.full({part.shape}, …, {str(part.dtype)!r})`, or convert it: `.astype({str(part.dtype)!r})`.",
             )
         self._edits = [*self.edits, f"{name} in {each}"]
-        self._stepper.edit(variable, top.replaced(variable, put(array), self.position))
+        self._stepper.edit(variable, top.replace_value(variable, put(array), self.position))
         return self
 
     # Lines --------------------------------------------------------------------------------------------------
@@ -873,7 +873,7 @@ class DebugSession:
         number, elements = 0, np.zeros((0, 0), np.int64)
         for position in self.positions() or [None]:
             self.position = position and position.index
-            values = frame.shown(results, self.position)
+            values = frame.user_values(results, self.position)
             holding = [
                 (i, h) for i, x in enumerate(values) if np.any(h := np.asarray(condition(x)))
             ]
@@ -1080,7 +1080,7 @@ class DebugSession:
         for level in self.levels[depth - 1 :: -1]:
             frame = level.frame
             for function in range(len(self._lines_of(level)) or 1)[::-1]:
-                named = self._named(level, function).get(name)
+                named = self._values_of_names(level, function).get(name)
                 if named is None:
                     continue
                 if named.level is None:
@@ -1109,7 +1109,7 @@ class DebugSession:
                 if breakpoint.hit_condition and not counts(breakpoint.hit_condition, count):
                     return False
                 if breakpoint.message:
-                    self.log(self._filled(breakpoint.message))
+                    self.log(self._fill_message(breakpoint.message))
         except Exception as error:  # raised by the user's expression
             what = "message" if breakpoint.message else "condition"
             self._give_reason(
@@ -1150,13 +1150,13 @@ class DebugSession:
             return f"(over {len(frame.positions)} positions)"
         return f"({frame.positions.all()[position]})"
 
-    def _say_passed(self, equation: Any, obstacle: str) -> None:
+    def _log_passed_breakpoints(self, equation: Any, obstacle: str) -> None:
         self.log(f"breakpoints within `{equation.primitive.name}` were passed: {obstacle}")
 
     def _give_reason(self, text: str) -> None:
         self._reason = self._stepper.place(), text
 
-    def _filled(self, message: str) -> str:
+    def _fill_message(self, message: str) -> str:
         """Replaces the expressions in braces in a message by their values."""
         return re.sub(r"\{([^{}]+)\}", lambda match: str(self.evaluate(match[1])), message)
 

@@ -154,7 +154,7 @@ class View:
             return dict(_public(frame.f_locals))
         return self.stop.session.variables(-1 if frame is None else frame.index)
 
-    def _listed(self, frame: ProgramFrame | FrameType | None) -> list[dict[str, Any]]:
+    def _list_arrays(self, frame: ProgramFrame | FrameType | None) -> list[dict[str, Any]]:
         """The arrays of a frame, described without reading them."""
         is_innermost = not isinstance(frame, FrameType) and self.stop.session.stack()[
             -1 if frame is None else frame.index
@@ -219,13 +219,13 @@ class View:
             "iteration": iteration_of(level),
             "grid": self._grid_place(frame),
             "path": [name_of(each.frame.jaxpr) for each in outer],
-            "variables": self._listed(frame),
+            "variables": self._list_arrays(frame),
             "positions": [str(position) for position in session.positions()],
             "chosen": chosen,
             "batches": session.batch_sizes(),
             "lane": session.lane,
             "values": {
-                str(reading.values[v]): summary(session.choice.shown(level, [v])[0])
+                str(reading.values[v]): summary(session.choice.values_to_show(level, [v])[0])
                 for v in list(level.frame.values)
                 if v in reading.values
             },

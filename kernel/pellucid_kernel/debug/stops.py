@@ -165,7 +165,7 @@ class Stops:
         self._entering.clear()
         run_programs_by(None)
 
-    def resolved(self) -> list[dict[str, Any]]:
+    def resolve(self) -> list[dict[str, Any]]:
         """The breakpoints as a body of the protocol: the line where each stops, or why it doesn't."""
         programs = [*map(equation_stacks, users_programs())]
         return [
@@ -197,7 +197,7 @@ class Stops:
             self._thread = thread
             try:
                 with python_thread.left_alone(), without_traps():
-                    results, lands = self._debugged(launch, is_entered)
+                    results, lands = self._debug(launch, is_entered)
             finally:
                 self._thread = None
         if lands is not None:
@@ -223,20 +223,20 @@ class Stops:
             program.memo["breakpoints"] = (id(self), self._version), stops
         return stops
 
-    def _debugged(self, launch: Launch, is_entered: bool) -> tuple[Any, FrameType | None]:
+    def _debug(self, launch: Launch, is_entered: bool) -> tuple[Any, FrameType | None]:
         """The results, None for a program in which nothing stops, and the frame of Python that is to be stopped in after the call."""
         callers = _callers()
         launch.allow_calls()
         names = callers[0].f_globals if callers else {}
         budget = self._breakpoints.settings.budget
-        session = DebugSession.of_program(launch.program, launch.taken(), names, budget)
+        session = DebugSession.of_program(launch.program, launch.placed_operands(), names, budget)
         has_effects = bool(launch.program.effects)
         command = ""
         try:
             watched = self._watch(session, launch.name, "")
             if not (is_entered or session.may_stop() or self._stops_in(session.program)):
                 return None, None
-            command = self._stepped(session, launch.name, callers, is_entered, watched)
+            command = self._step_through(session, launch.name, callers, is_entered, watched)
         except PellucidError as error:
             if has_effects:  # effects may have happened already
                 raise
@@ -245,13 +245,13 @@ class Stops:
         if session.edits:
             self._say(f"{launch.name} gives results of edited values: {'; '.join(session.edits)}")
         if has_effects or session.edits:
-            return launch.placed(session.finish()), lands
+            return launch.place_results(session.finish()), lands
         compiled = past_breakpoints(launch.run) if breakpoints_of(session.program) else launch.run()
         if command and session.is_done and not self._is_ended:
             self._compare(launch.name, session, compiled)
         return compiled, lands
 
-    def _stepped(
+    def _step_through(
         self,
         session: DebugSession,
         name: str,

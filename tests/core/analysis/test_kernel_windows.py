@@ -26,8 +26,8 @@ def test_equal_blocks_have_equal_numbers(scale):
 def test_shares_of_blocks_that_overlap_are_found():
     starts, sizes = np.array([[0], [2], [4], [0]]), np.array([[3]])
     windows = Windows((8,), starts, sizes)
-    cells = windows.shared(np.array([0, 1, 2, 0]))
+    cells = windows.shared_cells(np.array([0, 1, 2, 0]))
     elements = np.repeat(cells.counts, np.diff(cells.edges[0]))
     assert elements.tolist() == [0, 0, 1, 0, 1, 0, 0, 0]
     assert windows.touching(cells).tolist() == [True] * 4
-    assert not windows.shared(np.zeros(4, int)).counts.any()
+    assert not windows.shared_cells(np.zeros(4, int)).counts.any()

@@ -856,7 +856,9 @@ def test_operands_are_taken_where_in_shardings_bring_them() -> None:
     sharding = pl.NamedSharding(mesh, pl.P("x"))
     doubled = pl.jit(lambda x, y: x * 2 + y, in_shardings=(sharding, None))
     operands = []
-    run_programs_by(Runner(lambda call: operands.append(call.taken()), contextlib.nullcontext))
+    run_programs_by(
+        Runner(lambda call: operands.append(call.placed_operands()), contextlib.nullcontext)
+    )
     try:
         doubled(np.arange(16.0, dtype=np.float32), 1.0)
     finally:

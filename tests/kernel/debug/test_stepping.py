@@ -151,7 +151,7 @@ def stepped_at_positions(function, *arguments):
         if (positions := stepper.top.frame.positions) is not None:
             depth = max(depth, positions.n_axes)
             operands = stepper.equation.operands if stepper.equation else []
-            parts = stepper.top.frame.shown(operands, len(positions) - 1)
+            parts = stepper.top.frame.user_values(operands, len(positions) - 1)
             assert [p.shape for p in parts] == [a.aval.shape for a in operands]
     results = stepper.top.frame.results()
     assert walked_back(stepper)[::-1] == places

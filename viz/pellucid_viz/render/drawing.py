@@ -110,7 +110,7 @@ def _pill(outline: Outline, kind: str, operands: Sequence[int]) -> DrawnBox:
     while shown < len(names) and len(", ".join(names[: shown + 1])) <= 30:
         shown += 1
     more = f" +{len(names) - shown}" if shown < len(names) else ""
-    hint = ", ".join(outline.typed(operand) for operand in operands[:20] if operand >= 0)
+    hint = ", ".join(outline.typed_name(operand) for operand in operands[:20] if operand >= 0)
     return DrawnBox(", ".join(names[:shown]) + more, "", kind, hint)
 
 

@@ -88,7 +88,7 @@ class Outline:
             else record.strings[record.literals.text[-1 - operand]]
         )
 
-    def typed(self, value: int) -> str:
+    def typed_name(self, value: int) -> str:
         """Name and type of a value."""
         return f"{self.name(value)}:{self.record.types[self.record.values.type[value]].text}"
 
@@ -99,7 +99,7 @@ class Outline:
     def parts(self, equation: int) -> tuple[str, str, str]:
         """An equation on one line, as (results, primitive, params and operands)."""
         strings = self.record.strings
-        results = " ".join(self.typed(value) for value in self._results[equation])
+        results = " ".join(self.typed_name(value) for value in self._results[equation])
         params = " ".join(f"{strings[n]}={strings[t]}" for n, t in self._params[equation])
         operands = " ".join(self.name(operand) for operand in self._operands[equation])
         settings = f"[{cut(params, 120)}]" if params else ""
@@ -165,7 +165,7 @@ class Outline:
 
     def _tidy(self, members: list[Member]) -> list[Member]:
         """Folds repeated members; if there are still too many, groups those of the same line."""
-        members = self._folded(members)
+        members = self._fold_runs(members)
         if len(members) > MAX_MEMBERS:
             members = self._by_line(members)
         if len(members) > 2 * MAX_MEMBERS:
@@ -182,7 +182,7 @@ class Outline:
             grouped += together if alone else [_group(line or "", together)]
         return grouped
 
-    def _folded(self, members: list[Member]) -> list[Member]:
+    def _fold_runs(self, members: list[Member]) -> list[Member]:
         """The members with each run of equal members, or of equal patterns of members, replaced by one."""
         numbers: dict[tuple[str, ...], int] = {}
         signatures = [

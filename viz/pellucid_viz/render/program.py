@@ -39,7 +39,7 @@ def program_markup(record: ProgramRecord) -> str:
     note = ""
     if lines.count < count:
         note = f"<p><small>{lines.count:,} of {count:,} equations are written here; {_ELSEWHERE}.</small></p>"
-    inputs = ", ".join(outline.typed(value) for value in record.bodies[0].inputs[:40])
+    inputs = ", ".join(outline.typed_name(value) for value in record.bodies[0].inputs[:40])
     return (
         f"<p><b>{title}</b> <small>{_count_text(count, 'equation')}; takes {html.escape(cut(inputs, 400))}</small></p>"
         f"{level_picture(outline, members)}{body}{note}"

@@ -78,7 +78,7 @@ class Option:
         """The current value in this thread."""
         return self.state.value
 
-    def parsed(self, value: Any) -> Any:
+    def parse_value(self, value: Any) -> Any:
         """`value` converted to the form in which it is stored; raises ConfigError if it isn't accepted."""
         try:
             return self.parse(value)
@@ -89,12 +89,12 @@ class Option:
 
     def set(self, value: Any) -> None:
         """Set the value for all threads without an override."""
-        self.state.set_global(self.parsed(value))
+        self.state.set_global(self.parse_value(value))
 
     @block
     def __call__(self, new_val: Any = True) -> Iterator[None]:
         """Override the value in this thread until the block ends."""
-        with flags.overridden(self.state, self.parsed(new_val)):
+        with flags.overridden(self.state, self.parse_value(new_val)):
             yield
 
     def __bool__(self) -> bool:

@@ -205,7 +205,7 @@ class BreakpointCallback:
         self.options = options
         self.arrays: list[Any] = []
         """Arrays and traced values among the variables, in order."""
-        self._frames = [frame._replace(local=self._flattened(frame.local)) for frame in frames]
+        self._frames = [frame._replace(local=self._flatten(frame.local)) for frame in frames]
 
     def __call__(self, arrays: Sequence[Any], token: Any = ()) -> np.bool_:
         if _muted:
@@ -218,7 +218,7 @@ class BreakpointCallback:
             BreakpointPrompt(stopped, *self.back_end(**self.options)).cmdloop()
         return np.False_
 
-    def _flattened(self, variables: dict[str, Any]) -> dict[str, Any]:
+    def _flatten(self, variables: dict[str, Any]) -> dict[str, Any]:
         """(structure, leaves with placeholders for arrays) of each variable; those with leaked tracers are left out."""
         flattened = {}
         for name, value in variables.items():

@@ -101,9 +101,9 @@ class FlatCallback:
                 publish(CallbackRan(self.function, time.perf_counter() - start))
         if self.out_tree is None:
             return ()
-        return self._checked(result, avals)
+        return self._check_result(result, avals)
 
-    def _checked(self, result: Any, avals: Sequence[ShapedArray]) -> tuple[np.ndarray, ...]:
+    def _check_result(self, result: Any, avals: Sequence[ShapedArray]) -> tuple[np.ndarray, ...]:
         what = f"{self.caller}: `{name_of(self.function)}` returned"
         leaves, tree = flatten(result)
         if len(leaves) != len(avals) or not _is_named_alike(self.out_tree, tree):

@@ -63,7 +63,7 @@ class CallWithResults(Placed, HostCall[P]):
     def abstract_eval(self, avals, params: Any):
         return params.result_avals
 
-    def placed(self, params: Any) -> Sequence[Any]:
+    def placements(self, params: Any) -> Sequence[Any]:
         device = device_of(params.sharding)
         return () if device is None else (device,)
 

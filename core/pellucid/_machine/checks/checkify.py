@@ -255,7 +255,7 @@ def _check_structured(
         for j in order:
             slot, body = slots.programs[j], bodies[j]
             if slot.is_predicate and body.sites:
-                results = run(j, slots.gathered(slot, next_groups))
+                results = run(j, slots.gather_inputs(slot, next_groups))
             if i == j or slot.is_predicate:
                 merged.merge(body.sites, results[: body.n_notes])
             else:
@@ -277,22 +277,22 @@ def _check_structured(
     for i, slot in enumerate(slots.programs):
 
         def step(*values: Any, i: int = i, slot: Slot = slot) -> Values:
-            inputs, next_groups, previous = new_slots.taken(slot, values), [*groups], []
+            inputs, next_groups, previous = new_slots.group_inputs(slot, values), [*groups], []
             for carry, _ in slots.carries:
                 previous, inputs[carry] = inputs[carry][:n], inputs[carry][n:]
-            results = run(i, slots.gathered(slot, inputs))
+            results = run(i, slots.gather_inputs(slot, inputs))
             outputs = results[bodies[i].n_notes :]
             if slot.is_predicate:
                 return outputs
             if not slots.carries:
                 return [*failure_notes(i, results, groups), *outputs]
             for (carry, _), (_, values_out) in zip(
-                slots.carries, slots.given(slot, outputs), strict=False
+                slots.carries, slots.group_results(slot, outputs), strict=False
             ):
                 next_groups[carry] = values_out
             return [*first(previous, failure_notes(i, results, next_groups)), *outputs]
 
-        avals = slots.taken(slot, slot.program.in_avals)
+        avals = slots.group_inputs(slot, slot.program.in_avals)
         for carry, _ in slots.carries:
             avals[carry] = [*map(type_of, new_groups[carry][:n]), *avals[carry]]
         opened.append(stage_open(step, [*chain(*avals.values())], slot.program.jaxpr.debug))

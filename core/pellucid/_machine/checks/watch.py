@@ -115,7 +115,7 @@ class Conditions:
         self._conditions = conditions
         self._checked: set[Equation] = set()
 
-    def unchecked(self) -> list[Equation]:
+    def unchecked_equations(self) -> list[Equation]:
         """The equations whose conditions are in no program built with this category."""
         return [e for e in self._conditions if e not in self._checked]
 

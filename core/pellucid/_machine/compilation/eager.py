@@ -207,7 +207,7 @@ def _executable(
     results = primitive.stated_results(program.closed.in_avals, params) if is_placed else None
     request = Request(
         primitive.name, place.placement, place.shardings, results,
-        donated=program.donated(()), committed=place.committed, mesh=place.mesh,
+        donated=program.donated_inputs(()), committed=place.committed, mesh=place.mesh,
         is_exact=config.exact_arithmetic.value,
     )  # fmt: skip
     return compile_program(program.closed, request)

@@ -76,4 +76,4 @@ class Interception(Listener):
         if results is None:
             return run()
         launch.needs_python = True
-        return launch.settled(results)
+        return launch.call_results(results)

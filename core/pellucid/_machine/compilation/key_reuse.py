@@ -242,12 +242,12 @@ class _Walk:
                 return self.of_slots(slots, keys, results)
             self.of_programs(programs, keys, is_repeated)
         elif primitive.traits.moves_keys and any(map(_is_keys, results)):
-            return self.moved(equation, keys, constants, results)
+            return self.rearrange(equation, keys, constants, results)
         elif primitive.traits.keys == "used":
             self.use(_members(keys), Use(primitive.name, equation.source))
         return _new_of(results)
 
-    def moved(
+    def rearrange(
         self, equation: Equation, keys: Records, constants: _Values, results: Avals
     ) -> Records:
         """Rearranged keys: the primitive is run on their indices if its other operands are known."""
@@ -336,9 +336,9 @@ class _Walk:
             parts = {i: [None if x is None else _new(x.shape[1:]) for x in rows[i]] for i in rows}
             for slot in slots.programs:
                 values = self.through(
-                    slot.program, slots.gathered(slot, dict(enumerate(groups)) | parts)
+                    slot.program, slots.gather_inputs(slot, dict(enumerate(groups)) | parts)
                 )
-                for j, of_group in slots.given(slot, values):
+                for j, of_group in slots.group_results(slot, values):
                     outs[j] = of_group
             for i, j in slots.carries:
                 groups[i] = outs[j]
@@ -368,7 +368,7 @@ class _Walk:
         uses: dict[TrackedKey, Use] = {}
         branches = []
         for slot in slots.programs:
-            branches.append(self.through(slot.program, slots.gathered(slot, groups)))
+            branches.append(self.through(slot.program, slots.gather_inputs(slot, groups)))
             for key in self.used[start:]:
                 uses.setdefault(key, key.use)  # type: ignore[arg-type]
                 key.use = None

@@ -57,7 +57,7 @@ class Launch:
         """The program that runs on `operands`."""
         return self.values.closed
 
-    def taken(self) -> Operands:
+    def placed_operands(self) -> Operands:
         """The operands, moved to where the compiled program takes them."""
         return self._at(self.executable.argument_shardings, self.operands)
 
@@ -65,11 +65,11 @@ class Launch:
         """The results of the compiled program, which consumes donated operands; may be called only once."""
         return self.executable(self.operands)
 
-    def settled(self, results: Results) -> Results:
+    def call_results(self, results: Results) -> Results:
         """The results of the call, from those of the program; references that it wrote get their new values."""
         return self.values.settle(self.arguments, results)
 
-    def placed(self, results: Operands) -> Results:
+    def place_results(self, results: Operands) -> Results:
         """Results that were computed otherwise, moved to where the compiled program's results would be."""
         return self._at(self.executable.out_shardings, results)
 

@@ -27,4 +27,4 @@ def run(launch: Launch) -> Results:
 
 
 def _run(launch: Launch) -> Results:
-    return launch.settled(launch.run())
+    return launch.call_results(launch.run())

@@ -127,7 +127,7 @@ class Request(NamedTuple):
         return self.mesh is not None or self.placement.size > 1
 
     @property
-    def replicated(self) -> Any:
+    def replicated_sharding(self) -> Any:
         """The sharding of a value that is replicated on all devices, over the mesh if there is one."""
         if self.mesh is not None:
             return NamedSharding(self.mesh, PartitionSpec())
@@ -418,7 +418,7 @@ def _digest(lowered: CompilationUnit) -> str:
 
 def _placements(lowered: CompilationUnit, loaded: LoadedExecutable) -> tuple[Values, Values]:
     """The shardings of the executable's (arguments without constants, results)."""
-    request, whole = lowered.request, lowered.request.replicated
+    request, whole = lowered.request, lowered.request.replicated_sharding
     n_tokens = len(lowered.module.ordered_effects)
     arguments = list(request.argument_shardings)
     if None in arguments:
@@ -453,7 +453,7 @@ def _compiler_shardings(
     if request.is_partitioned and messages:
         devices: Any = request.placement.device_list
         return chosen_shardings(messages, kinds, avals, devices, request.mesh)  # type: ignore[arg-type]
-    whole = request.replicated
+    whole = request.replicated_sharding
     return [whole if kind is None else whole.with_memory_kind(kind) for kind in kinds]
 
 
@@ -470,7 +470,7 @@ def _computed_bytes(jaxpr: Jaxpr) -> int:
         n_bytes = sum(getattr(var.aval, "nbytes", 0) for var in results)
         return n_bytes + sum(map(_computed_bytes, inner))
 
-    return jaxpr.remembered("computed bytes", total)
+    return jaxpr.cached("computed bytes", total)
 
 
 def _result_shardings(avals: Avals, request: Request) -> Shardings | None:
@@ -512,7 +512,7 @@ def _const_sharding(const, request: Request):
         sharding, devices = const._sharding, request.placement.device_list
         if devices is not None and sharding._internal_device_list == devices:
             return sharding
-    return request.replicated
+    return request.replicated_sharding
 
 
 def inline_small_calls(jaxpr: Jaxpr, *, is_partitioned: bool) -> tuple[Jaxpr, Values]:
@@ -552,7 +552,7 @@ def _module_options(
         result_shardings=request.result_shardings or (),
         argument_names=tuple([request.argument_names[i] for i in keep if request.argument_names]),
         result_names=request.result_names,
-        replicated=request.replicated,
+        replicated=request.replicated_sharding,
         argument_layouts=_layout_modes(
             request.argument_layouts
             and (*[None] * n_consts, *(request.argument_layouts[i] for i in keep)),

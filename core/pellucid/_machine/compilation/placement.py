@@ -84,7 +84,7 @@ def _device_list(devices: tuple[Device, ...]) -> DeviceList:
 
 def placements_in(jaxpr: Jaxpr) -> tuple[Any, ...]:
     """Meshes, shardings and devices that equations of `jaxpr` specify, also within inner programs; cached."""
-    return jaxpr.remembered(
+    return jaxpr.cached(
         "placements",
         lambda: tuple(
             {x: None for e in jaxpr.equations for x in placements_of(e.primitive, e.params)}
@@ -94,7 +94,7 @@ def placements_in(jaxpr: Jaxpr) -> tuple[Any, ...]:
 
 def placements_of(primitive: Primitive[Any], params: Any) -> Results:
     """Meshes, shardings and devices that one operation specifies, also within programs in its params."""
-    placements = primitive.placed(params) if isinstance(primitive, Placed) else ()
+    placements = primitive.placements(params) if isinstance(primitive, Placed) else ()
     if isinstance(primitive, HigherOrderPrimitive):
         for inner in subjaxprs(params):
             placements = (*placements, *placements_in(inner))

@@ -149,7 +149,7 @@ class Cond(Linearized, Shown, Structured[CondParams]):
     def with_slots(self, params, slots):
         return params._replace(branches=tuple([slot.program for slot in slots.programs]))
 
-    def bind_derived(
+    def bind_branches(
         self, derived: Sequence[Derived], operands: Operands, params: CondParams
     ) -> Values:
         """Binds a cond with branches `derived` on the index and the operands of all branches."""
@@ -164,7 +164,7 @@ class Cond(Linearized, Shown, Structured[CondParams]):
         flags = nonzero_mask(tangents[1:])
         derived, mask = _agreeing(params, lambda jaxpr, want: jvp_jaxpr(jaxpr, flags, want))
         # Each derived branch takes (inputs, nonzero tangents) and returns (results, tangents marked by `mask`).
-        results = self.bind_derived(derived, (*primals, *nonzero(tangents[1:])), params)
+        results = self.bind_branches(derived, (*primals, *nonzero(tangents[1:])), params)
         return split_tangents(results, mask)
 
     def linearize(self, trace, primals, tangents, params):
@@ -188,7 +188,7 @@ class Cond(Linearized, Shown, Structured[CondParams]):
             params, lambda jaxpr, want: transpose_jaxpr(jaxpr, linear[1:], avals, want)
         )
         # Each transposed branch takes (residuals, nonzero cotangents), returns cotangents of linear operands.
-        results = self.bind_derived(derived, (*residuals, *nonzero(cotangents)), params)
+        results = self.bind_branches(derived, (*residuals, *nonzero(cotangents)), params)
         return cotangents_of(operands, results, mask)
 
     # Batches --------------------------------------------------------------------------------------
@@ -200,7 +200,7 @@ class Cond(Linearized, Shown, Structured[CondParams]):
         derived, mask = _agreeing(
             params, lambda jaxpr, want: batch_jaxpr(jaxpr, axis, dims[1:], want)
         )
-        return self.bind_derived(derived, operands, params), [0 if m else None for m in mask]
+        return self.bind_branches(derived, operands, params), [0 if m else None for m in mask]
 
     # Running --------------------------------------------------------------------------------------
 

@@ -76,7 +76,7 @@ class CustomJvpCall(NamedTuple):
     symbolic_zeros: bool
     has_forward_mode: bool = True
 
-    def with_captured(self, captured: Captured) -> CustomJvpCall:
+    def with_captured_values(self, captured: Captured) -> CustomJvpCall:
         """The call with the values captured by the rule as additional leading operands.
 
         The rule has no derivatives for these: results must not depend on them, unless the function uses them, too.
@@ -96,7 +96,7 @@ class CustomJvpCall(NamedTuple):
         converted = self._replace(function=function, rule=rule)
         return converted
 
-    def staged(self, trace: Any, operands: Operands) -> Values:
+    def stage(self, trace: Any, operands: Operands) -> Values:
         """Stages an equation that calls this into `trace`, and returns its results."""
         debug = DebugInfo("custom_jvp fun", self.name)
         program, consts = stage_open(self.function, types_of(operands), debug)
@@ -106,7 +106,7 @@ class CustomJvpCall(NamedTuple):
         )
         return trace.interpret(custom_jvp_call_p, (*consts, *operands), params)
 
-    def batched(
+    def call_on_batches(
         self, axis: BatchAxis, dims: Dims, tag: object = None
     ) -> tuple[CustomJvpCall, list[BatchDim]]:
         """(the call on whole batches, list that receives the batch axes of its results when it runs).
@@ -147,7 +147,7 @@ class _BatchedJvp(NamedTuple):
         n = len(values) // 2  # results, then as many tangents
         # Results get a batch axis if they or their tangents have one; tangents get the same axis.
         results = self.places.place(values[:n], value_dims[:n], value_dims[n:])
-        out_tangents = self.places.moved(values[n:], value_dims[n:])
+        out_tangents = self.places.move_batch_axes(values[n:], value_dims[n:])
         return results, [
             zero_of(y) if type(t) is Zero else t for y, t in strict_zip(results, out_tangents)
         ]
@@ -199,7 +199,7 @@ class CustomJvpCallPrimitive(DerivativeCall[CustomJvpParams]):
     def transpose(self, cotangents, operands, params):
         return backward_pass(params.call_jaxpr.jaxpr, (), cotangents, operands)
 
-    def restricted(self, params: CustomJvpParams, used) -> CustomJvpParams:
+    def restrict(self, params: CustomJvpParams, used) -> CustomJvpParams:
         def rule(primals: Operands, tangents: Operands) -> PrimalsAndTangents:
             # Both lists have one entry per result; unused ones are dropped.
             results, out_tangents = params.jvp(primals, tangents)
@@ -268,7 +268,7 @@ class custom_jvp(CustomFunction):
     def _rules(self):
         return (self.jvp,)
 
-    def _bound(self, call):
+    def _bound_call(self, call):
         call.others = tree_map(
             lambda x: stop_gradient(x) if isinstance(x, Tracer) else x, call.others
         )

@@ -188,7 +188,7 @@ class Signature:
         differentiated = [x for i, x in enumerate(args) if i not in self.nondiff]
         return differentiated, [args[i] for i in self.nondiff]
 
-    def joined(self, differentiated: Operands, others: Operands) -> Values:
+    def join_arguments(self, differentiated: Operands, others: Operands) -> Values:
         """All arguments in order: the inverse of `split`."""
         args = list(differentiated)
         for i, x in strict_zip(self.nondiff, others):
@@ -237,7 +237,7 @@ class CustomFunction(ForwardsDefinitions):
     keeps_references_apart = False
     """Whether its rules must not get the same reference twice."""
 
-    def _bound(self, call: FlatCall) -> Any:
+    def _bound_call(self, call: FlatCall) -> Any:
         """The call on flat values for traces, with the user's rules."""
         raise NotImplementedError(type(self))
 
@@ -258,10 +258,10 @@ class CustomFunction(ForwardsDefinitions):
             check_distinct(f"`{self.signature.name}`", (), leaves)
         leaves = tuple(map(late("typed number"), leaves))
         call = FlatCall(self, tree, others, types_of(leaves))
-        bound = self._bound(call)
+        bound = self._bound_call(call)
         captured = () if context.trace.is_eager else traced_values_in(*self._rules(), call.others)
         if captured:
-            bound = bound.with_captured(Captured(self, captured))
+            bound = bound.with_captured_values(Captured(self, captured))
         results = context.trace.custom_call(bound, (*captured, *leaves))
         return call.out_tree.unflatten(results)
 
@@ -313,7 +313,7 @@ class FlatCall:
 
     def arguments(self, differentiated: Operands) -> Values:
         """The arguments of the user's function, from the differentiated ones."""
-        return self.custom.signature.joined(differentiated, self.others)
+        return self.custom.signature.join_arguments(differentiated, self.others)
 
     def function(self, *leaves: Any) -> Values:
         """Flat results of the user's function."""
@@ -436,17 +436,17 @@ class ResultPlaces:
             always = self.always or any(d is not None for d in (*dims, *tangent_dims))
             self.dims[:] = [0 if d is None and always else d for d in dims]
         elif None in self.dims:
-            self.check_unbatched((*dims, *tangent_dims))
-        return self.moved(results, dims)
+            self.check_no_batch_axis((*dims, *tangent_dims))
+        return self.move_batch_axes(results, dims)
 
-    def moved(self, values: Operands, dims: Dims) -> Values:
+    def move_batch_axes(self, values: Operands, dims: Dims) -> Values:
         """`values`, one for each result, with their batch axes moved from `dims` to those of the results."""
         return [
             x if place is None or type(x) is Zero else brought_to(self.axis, x, d, place)
             for x, d, place in strict_zip(values, dims, self.dims)
         ]
 
-    def check_unbatched(self, dims: Dims) -> None:
+    def check_no_batch_axis(self, dims: Dims) -> None:
         """Raises DerivativeRuleError for a derivative with a batch axis if the results have none."""
         if any(d is not None for d in dims):
             raise DerivativeRuleError(
@@ -473,7 +473,7 @@ class CustomCall(OneJaxprPrimitive[P], Structured[P]):
         changes = {self.program_field: slots.programs[0].program}
         return params._replace(**changes, num_consts=params.num_consts + added)
 
-    def masked(self, operands, lives, params):
+    def propagate_masks(self, operands, lives, params):
         # The user's rules stay with the call, whose linear structure is unknown.
         return unknown(bind(self, *operands, params=params))
 
@@ -502,7 +502,7 @@ class DerivativeCall(Shown, CustomCall[P]):
         call = self.call_of_functions(*params.pop("subfuns"), **params)
         return list(context.trace.custom_call(call, operands))
 
-    def restricted(self, params: Any, used: Mask) -> Any:
+    def restrict(self, params: Any, used: Mask) -> Any:
         """Params with rules that only return the `used` results."""
         raise NotImplementedError(type(self))
 
@@ -510,19 +510,19 @@ class DerivativeCall(Shown, CustomCall[P]):
         return self.call_of(params).rule(as_rule_operands(primals), tangents)
 
     def batch(self, axis, operands, dims, params):
-        call, out_dims = self.call_of(params).batched(axis, dims)
+        call, out_dims = self.call_of(params).call_on_batches(axis, dims)
         return context.trace.custom_call(call, operands), out_dims
 
     def dead_code(self, used, equation):
         used_operands = [True] * len(equation.operands)
         jaxpr = equation.params.call_jaxpr.jaxpr
-        program = jaxpr.remembered(
+        program = jaxpr.cached(
             ("used results", tuple(used)),
             lambda: ClosedJaxpr(remove_dead_equations(jaxpr, used, keep_inputs=True)[0]),
         )
         if all(used) and program.jaxpr.equations == jaxpr.equations:
             return used_operands, equation
-        params = equation.params if all(used) else self.restricted(equation.params, used)
+        params = equation.params if all(used) else self.restrict(equation.params, used)
         results = list(compress(equation.results, used))
         return used_operands, equation.replace(
             results=results, params=params._replace(call_jaxpr=program)

@@ -120,7 +120,7 @@ class CustomVjpCall(NamedTuple):
     num_captured: int = 0
     """Number of leading operands for values captured by the rules; they have no cotangents."""
 
-    def with_captured(self, captured: Captured) -> CustomVjpCall:
+    def with_captured_values(self, captured: Captured) -> CustomVjpCall:
         """The call with the values captured by the rules as additional leading operands and residuals.
 
         The rules have no derivatives for these: results must not depend on them, unless the function uses them, too.
@@ -172,7 +172,7 @@ class CustomVjpCall(NamedTuple):
         # One tangent per result again, `Zero` for the integers.
         return results, spread(out_tangents, differentiable, avals)
 
-    def staged(self, trace: Any, operands: Operands) -> Values:
+    def stage(self, trace: Any, operands: Operands) -> Values:
         """Stages an equation that calls this into `trace`, and returns its results."""
         debug = DebugInfo("custom_vjp fun", self.name)
         program, consts = stage_open(self.function, types_of(operands), debug)
@@ -182,7 +182,7 @@ class CustomVjpCall(NamedTuple):
         )  # fmt: skip
         return trace.interpret(custom_vjp_call_p, (*consts, *operands), params)
 
-    def batched(
+    def call_on_batches(
         self, axis: BatchAxis, dims: Dims, tag: object = None
     ) -> tuple[CustomVjpCall, list[BatchDim]]:
         """(the call on whole batches, list that receives the batch axes of its results when it runs).
@@ -243,7 +243,7 @@ class _BatchedVjp(NamedTuple):
             self.axis, (*residuals, *cotangents), (*residual_dims, *places.dims), places.tag,
         )  # fmt: skip
         if None in places.dims:  # neither results nor operands are batched
-            places.check_unbatched(ct_dims)
+            places.check_no_batch_axis(ct_dims)
             return cts
         return _of_operands(self.axis, cts, ct_dims, self.dims)
 
@@ -316,7 +316,7 @@ class CustomVjpCallPrimitive(DerivativeCall[CustomVjpParams]):
             )
         return call._replace(function=fun.call_wrapped)
 
-    def restricted(self, params: CustomVjpParams, used) -> CustomVjpParams:
+    def restrict(self, params: CustomVjpParams, used) -> CustomVjpParams:
         avals = params.call_jaxpr.out_avals
 
         def forward(operands: Operands, perturbed: Mask) -> Forward:
@@ -529,7 +529,7 @@ class custom_vjp(CustomFunction):
     def _rules(self):
         return self.fwd, self.bwd
 
-    def _bound(self, call):
+    def _bound_call(self, call):
         for x in flatten(call.others)[0] if call.others else ():
             if isinstance(x, Tracer):
                 raise UnexpectedTracerError(

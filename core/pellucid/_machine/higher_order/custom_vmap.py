@@ -91,7 +91,7 @@ class CustomVmapParams(NamedTuple):
     rule: FlatRule
     rule_name: str
 
-    def derived(self, program: Derived, rule: FlatRule) -> CustomVmapParams:
+    def derived_params(self, program: Derived, rule: FlatRule) -> CustomVmapParams:
         """Params of a call of a program derived from this one, with its batching rule."""
         n_consts = len(program.consts) + self.num_consts
         return self._replace(call=program.program, num_consts=n_consts, rule=rule)
@@ -119,7 +119,7 @@ class CustomVmapCall(Linearized, Shown, CustomCall[CustomVmapParams]):
         derived = jvp_jaxpr(params.call.jaxpr, mask, False)
         rule = _derivative_rule(params.rule, mask, params.num_consts, derived.mask)
         results = bind(
-            self, *derived.consts, *primals, *nonzero(tangents), params=params.derived(derived, rule)
+            self, *derived.consts, *primals, *nonzero(tangents), params=params.derived_params(derived, rule)
         )  # fmt: skip
         return split_tangents(results, derived.mask)
 
@@ -142,7 +142,7 @@ class CustomVmapCall(Linearized, Shown, CustomCall[CustomVmapParams]):
             n_inputs, n_results = len(program.in_avals), len(program.out_avals)
             # Results before: results, tangents. After: tangents.
             program = rearrange_program(program, range(n_inputs), range(n, n_results))
-            linear = params.derived(derived._replace(program=program), rule)
+            linear = params.derived_params(derived._replace(program=program), rule)
             operands = (*derived.consts, *primals, *nonzero(tangents))
             out_tangents = trace.stage_linear(self, operands, linear)
         return split_tangents([*results, *out_tangents], derived.mask)
@@ -156,7 +156,7 @@ class CustomVmapCall(Linearized, Shown, CustomCall[CustomVmapParams]):
             params.rule, linear_avals[params.num_consts :], nonzero_mask(cotangents)
         )
         results = bind(
-            self, *derived.consts, *residuals, *nonzero(cotangents), params=params.derived(derived, rule)
+            self, *derived.consts, *residuals, *nonzero(cotangents), params=params.derived_params(derived, rule)
         )  # fmt: skip
         return cotangents_of(operands, results, itertools.repeat(True))
 

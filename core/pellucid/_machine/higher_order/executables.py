@@ -97,7 +97,7 @@ def request_for(options: JitOptions, program: TracedFunction, place: ResolvedPla
     values, params = program.values, program.params
     return Request(
         options.spec.name, place.placement, place.shardings, values.of_results(params.out_shardings),
-        donated=values.donated(params.donated_invars[len(program.consts) :]),
+        donated=values.donated_inputs(params.donated_invars[len(program.consts) :]),
         keep_unused=options.keep_unused, committed=place.committed,
         compiler_options=options.compiler_options, mesh=place.mesh,
         argument_names=program.argument_names(),

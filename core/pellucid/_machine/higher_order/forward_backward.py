@@ -34,6 +34,6 @@ def fwd_and_bwd(
         return vjp(run_on_chosen_arguments, *chosen.of(fun, args), has_aux=has_aux)
 
     def backward(residuals: VJP, cotangent: Any) -> Any:
-        return chosen.unwrapped(residuals(cotangent))
+        return chosen.unwrap(residuals(cotangent))
 
     return (jit(forward), jit(backward)) if jitted else (forward, backward)

@@ -116,7 +116,7 @@ class Jitted:
         if program.values.takes_references:
             self._check_references(program, call)
         if not context.trace.is_eager or any(map(is_traced, [*program.consts, *call.leaves])):
-            return program.out_tree.unflatten(self.staged(program, call.leaves)), None
+            return program.out_tree.unflatten(self.stage_call(program, call.leaves)), None
         return self._run(program, self.executable(program, call.leaves), call)
 
     def program(self, call: FunctionCall) -> TracedFunction:
@@ -196,7 +196,7 @@ class Jitted:
         got = [f"{path}: {text}" for path, text in zip(paths, error.got * len(paths), strict=False)]
         return IntegerRangeError(what, got=got, do=error.do)
 
-    def staged(self, program: TracedFunction, leaves: Operands) -> Values:
+    def stage_call(self, program: TracedFunction, leaves: Operands) -> Values:
         """Results of a call under a trace."""
         params = program.params_of_call()
         if params.inline:

@@ -120,7 +120,7 @@ class LinearCall(CustomCall[LinearCallParams]):
         linear_cts = [ct for x, ct in strict_zip(operands[n:], cts) if is_linear(x)]
         return cotangents_of(operands, linear_cts, [True] * len(linear_cts))
 
-    def masked(self, operands, lives, params):
+    def propagate_masks(self, operands, lives, params):
         n, results = params.num_res, bind(self, *operands, params=params)
         if any(map(is_cotangent, lives[:n])):
             return unknown(results)
@@ -204,7 +204,7 @@ class LinearSolveTuple(NamedTuple):
     solve: Any
     transpose_solve: Any
 
-    def transposed(self) -> LinearSolveTuple:
+    def transpose(self) -> LinearSolveTuple:
         """This tuple with the functions of the transposed system."""
         return LinearSolveTuple(self.vecmat, self.matvec, self.transpose_solve, self.solve)
 
@@ -220,9 +220,9 @@ class LinearSolveParams(NamedTuple):
         *consts, b = consecutive(self.const_lengths, values)
         return LinearSolveTuple(*consts), b
 
-    def transposed(self) -> LinearSolveParams:
+    def transpose(self) -> LinearSolveParams:
         """Params of the transposed system."""
-        return LinearSolveParams(self.const_lengths.transposed(), self.jaxprs.transposed())
+        return LinearSolveParams(self.const_lengths.transpose(), self.jaxprs.transpose())
 
 
 class LinearSolve(Masked, HigherOrderPrimitive[LinearSolveParams]):
@@ -268,13 +268,13 @@ class LinearSolve(Masked, HigherOrderPrimitive[LinearSolveParams]):
                 "custom_linear_solve is linear in all of its right-hand side at once."
             )
         # Constants change places with those of the transposed system; cotangents of aux are left out.
-        n, transposed = len(b), params.transposed()
+        n, transposed = len(b), params.transpose()
         cts = bind(
-            self, *chain(*consts.transposed()), *map(instantiate, cotangents[:n]), params=transposed
+            self, *chain(*consts.transpose()), *map(instantiate, cotangents[:n]), params=transposed
         )  # fmt: skip
         return cotangents_of(operands, cts[:n], [True] * n)
 
-    def masked(self, operands, lives, params):
+    def propagate_masks(self, operands, lives, params):
         results = bind(self, *operands, params=params)
         const_lives, b_lives = params.split(lives)
         if any(map(is_cotangent, chain(*const_lives))):

@@ -192,7 +192,7 @@ class CombiningReduction(HigherOrderPrimitive[P]):
         """Shape of the result for an operand of shape `shape`."""
         raise NotImplementedError(type(self))
 
-    def decomposed(self, values: Operands, params: P, consts: Operands = ()) -> Values:
+    def decompose(self, values: Operands, params: P, consts: Operands = ()) -> Values:
         """The results, expressed in differentiable and batchable operations; the program takes `consts` first."""
         raise NotImplementedError(type(self))
 
@@ -201,12 +201,10 @@ class CombiningReduction(HigherOrderPrimitive[P]):
         tree, arrays, _, initial, (_, consts, _), _ = arguments
         values = [*arrays, *initial]
         return tree.unflatten(
-            self.decomposed(values, params, consts)
-            if consts
-            else bind(self, *values, params=params)
+            self.decompose(values, params, consts) if consts else bind(self, *values, params=params)
         )
 
-    def batched(self, params: P) -> P:
+    def batched_params(self, params: P) -> P:
         """Params for operands with a leading batch axis."""
         raise NotImplementedError(type(self))
 
@@ -217,16 +215,16 @@ class CombiningReduction(HigherOrderPrimitive[P]):
     def jvp(self, primals, tangents, params):
         results = bind(self, *primals, params=params)
         _, out_tangents, _ = jvp_flat(
-            lambda *xs: (self.decomposed(xs, params), ()), primals, tangents
+            lambda *xs: (self.decompose(xs, params), ()), primals, tangents
         )
         return results, out_tangents
 
     def batch(self, axis, operands, dims, params):
         n = len(operands) // 2
         if any(d is not None for d in dims[n:]):
-            return batch_flat(lambda *xs: self.decomposed(xs, params), axis, operands, dims)
+            return batch_flat(lambda *xs: self.decompose(xs, params), axis, operands, dims)
         arrays = aligned_at(axis, operands[:n], dims[:n])
-        return bind(self, *arrays, *operands[n:], params=self.batched(params)), [0] * n
+        return bind(self, *arrays, *operands[n:], params=self.batched_params(params)), [0] * n
 
 
 # reduce -------------------------------------------------------------------------------------------------
@@ -249,10 +247,10 @@ class Reduce(CombiningReduction[ScalarReduceParams]):
     def shape(self, shape, params):
         return reduced_shape(shape, params.dimensions, "reduce")
 
-    def decomposed(self, values, params, consts=()):
+    def decompose(self, values, params, consts=()):
         return _reduce_by_halves(params.jaxpr, values, params.dimensions, consts)
 
-    def batched(self, params):
+    def batched_params(self, params):
         return with_batch_dim(params, ["dimensions"], 0)
 
     def lower(self, ctx, operands, params):
@@ -372,7 +370,7 @@ class ScalarReduceWindow(CombiningReduction[ReduceWindowParams]):
     def shape(self, shape, params):
         return window_shape(shape, params.window, "reduce_window")
 
-    def decomposed(self, values, params, consts=()):
+    def decompose(self, values, params, consts=()):
         # The elements of each window along a new leading axis.
         n = len(values) // 2
         windows = [
@@ -380,7 +378,7 @@ class ScalarReduceWindow(CombiningReduction[ReduceWindowParams]):
         ]
         return _reduce_by_halves(params.jaxpr, [*windows, *values[n:]], (0,), consts)
 
-    def batched(self, params):
+    def batched_params(self, params):
         return params.with_window(batched_window(params.window, 0))
 
     def lower(self, ctx, operands, params):

@@ -127,13 +127,15 @@ class Stage:
     def args_info(self) -> Any:
         """Type and donation of each argument, in their pytree structure."""
         avals = self._program.call.avals
-        donated = self._jitted.spec.donated(self._program.call) or (False,) * len(avals)
+        donated = self._jitted.spec.donated_leaves(self._program.call) or (False,) * len(avals)
         return self.in_tree.unflatten([ArgInfo(a, d) for a, d in strict_zip(avals, donated)])
 
     @property
     def donate_argnums(self) -> tuple[int, ...]:
         """Positions of donated arguments among the flat arguments."""
-        return tuple(i for i, d in enumerate(self._jitted.spec.donated(self._program.call)) if d)
+        return tuple(
+            i for i, d in enumerate(self._jitted.spec.donated_leaves(self._program.call)) if d
+        )
 
     @property
     def out_info(self) -> Any:
@@ -197,7 +199,7 @@ class Traced(Stage):
 
     def flat_call(self, *leaves: Any) -> Values:
         """Flat results for flat arguments, under a trace."""
-        return self._jitted.staged(self._program, leaves)
+        return self._jitted.stage_call(self._program, leaves)
 
     @property
     def jaxpr(self) -> ClosedJaxpr:

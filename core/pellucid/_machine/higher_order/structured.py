@@ -82,7 +82,7 @@ class Structured(Masked, OnReferences, HigherOrderPrimitive[P]):
         """The context in which programs that are derived from those of `params` are traced."""
         return contextlib.nullcontext()
 
-    def selected(self, params: P, operands: Mask, results: Mask) -> P:
+    def select_entries(self, params: P, operands: Mask, results: Mask) -> P:
         """`params` without the entries that they have for operands and results that aren't marked."""
         return params
 
@@ -91,7 +91,7 @@ class Structured(Masked, OnReferences, HigherOrderPrimitive[P]):
         slots = self.slots(params)
         # Operands by group (consts, carry, xs, …); `inputs` has, for each program, its inputs among them.
         groups = slots.split(operands)
-        inputs = [slots.gathered(slot, groups) for slot in slots.programs]
+        inputs = [slots.gather_inputs(slot, groups) for slot in slots.programs]
         with self.scope(params):
             bodies = [
                 discharge_program(slot.program.jaxpr, values)
@@ -119,7 +119,7 @@ class Structured(Masked, OnReferences, HigherOrderPrimitive[P]):
                 )
             # `body.program` takes (`n` constants, its inputs), returns (`m` results, final contents of cells that it
             # wrote).
-            own_keys, n = slots.gathered(slot, keys), len(body.consts)
+            own_keys, n = slots.gather_inputs(slot, keys), len(body.consts)
             # Input for each key; `finals` maps the key of a cell that it wrote to the result with the final content.
             positions = {key: n + i for i, key in enumerate(own_keys)}
             m = len(body.program.out_avals) - len(body.written)
@@ -132,7 +132,7 @@ class Structured(Masked, OnReferences, HigherOrderPrimitive[P]):
                     *(
                         positions[k] if k in positions else type_of(values[k])
                         # A type is a placeholder for an input that only other programs use.
-                        for k in slots.gathered(slot, new_keys)
+                        for k in slots.gather_inputs(slot, new_keys)
                     ),
                 ],
                 # Results after: each cell's final content (`~`: its input, if not written here), then its own.
@@ -146,7 +146,7 @@ class Structured(Masked, OnReferences, HigherOrderPrimitive[P]):
             cell.value = value
         return results[len(cells) :]
 
-    def masked(self, operands, lives, params):
+    def propagate_masks(self, operands, lives, params):
         slots = self.slots(params)
         lives = [live if is_maskable(x) else None for x, live in strict_zip(operands, lives)]
         groups, group_lives = slots.split(operands), slots.split(lives)
@@ -178,7 +178,7 @@ class Structured(Masked, OnReferences, HigherOrderPrimitive[P]):
         first, *others = [slot.program.jaxpr for slot in slots.programs]
         # Masks of operands and results of the equation; `programs` is None if nothing is removed.
         key = ("dead code", tuple(used), slots.operands, tuple(others))
-        programs, used_operands, used_results = first.remembered(key, lambda: _prune(slots, used))
+        programs, used_operands, used_results = first.cached(key, lambda: _prune(slots, used))
         if programs is None:
             return used_operands, equation
         if not any(used) and not any(program.effects for program in programs):
@@ -192,7 +192,7 @@ class Structured(Masked, OnReferences, HigherOrderPrimitive[P]):
             operands=list(compress(equation.operands, used_operands)),
             results=list(compress(equation.results, used_results)),
             params=self.with_slots(
-                self.selected(equation.params, used_operands, used_results), pruned
+                self.select_entries(equation.params, used_operands, used_results), pruned
             ),
         )
 
@@ -241,7 +241,7 @@ def _prune(slots: Slots, used: Mask) -> tuple[list[ClosedJaxpr] | None, list[boo
             mask = None if slot.is_predicate else [u for g in slot.gives for u in results[g]]
             jaxpr, inputs = remove_dead_equations(slot.program.jaxpr, mask)
             pruned.append(jaxpr)
-            for group, flags in slots.taken(slot, inputs).items():
+            for group, flags in slots.group_inputs(slot, inputs).items():
                 needed[group] = [a or b for a, b in strict_zip(needed[group], flags)]
         for i, j in slots.carries:
             carried = [a or b for a, b in strict_zip(results[j], needed[i])]
@@ -254,7 +254,9 @@ def _prune(slots: Slots, used: Mask) -> tuple[list[ClosedJaxpr] | None, list[boo
         return None, used_operands, used_results
     programs = [
         # An input stays if any program needs it: they take the same groups of operands.
-        ClosedJaxpr(jaxpr.replace(invars=list(compress(full.invars, slots.gathered(slot, needed)))))
+        ClosedJaxpr(
+            jaxpr.replace(invars=list(compress(full.invars, slots.gather_inputs(slot, needed))))
+        )
         for slot, jaxpr, full in strict_zip(slots.programs, pruned, originals)
     ]
     return programs, used_operands, used_results
@@ -279,9 +281,9 @@ def _masked_programs(
         found: list[list[list[Kind]]] = [[] for _ in slots.results]
         for slot in slots.programs:
             if not slot.is_predicate:
-                jaxpr, inputs = slot.program.jaxpr, slots.gathered(slot, kinds)
+                jaxpr, inputs = slot.program.jaxpr, slots.gather_inputs(slot, kinds)
                 mask = masked_jaxpr(jaxpr, inputs, [False] * len(jaxpr.outvars)).mask
-                for group, own in slots.given(slot, mask):
+                for group, own in slots.group_results(slot, mask):
                     found[group].append(own)
         result_kinds = [
             _kinds_in(group.role, map(_common_kind, strict_zip(*columns)))
@@ -296,7 +298,7 @@ def _masked_programs(
             break
     opened: list[Opened] = []
     for slot in slots.programs:
-        inputs = slots.gathered(slot, kinds)
+        inputs = slots.gather_inputs(slot, kinds)
         avals = slot.program.in_avals
         if slot.is_predicate:
             program, consts = slot.program, []

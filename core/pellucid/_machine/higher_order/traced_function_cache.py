@@ -139,7 +139,7 @@ class TracedFunctionCache:
         results = for_results(options.out_shardings, spec.name, trees[0], jaxpr.out_avals)
         # Inputs before: arguments. After: what the function closes over, then arguments; so in all params per input.
         jaxpr = jaxpr.replace(constvars=(), invars=(*jaxpr.constvars, *jaxpr.invars))
-        donated = spec.donated(call)
+        donated = spec.donated_leaves(call)
         params = JitParams(
             spec.name, ClosedJaxpr(jaxpr), (*[False] * len(consts), *donated) if any(donated) else (),
             options.inline, options.keep_unused,

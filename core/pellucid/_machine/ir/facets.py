@@ -75,7 +75,7 @@ class OnReferences:
 class Masked:
     """A primitive with a rule for cotangents that record which of their elements are structurally zero."""
 
-    def masked(self, operands: Operands, lives: Sequence[Any], params: Any) -> Any:
+    def propagate_masks(self, operands: Operands, lives: Sequence[Any], params: Any) -> Any:
         """(results, known zeros of each result), from the operands and their known zeros."""
         raise NotImplementedError(type(self))
 
@@ -86,7 +86,7 @@ class Placed:
     statement: str = ""
     """Name of the user's function that specifies the results' sharding; empty if it follows from the operands."""
 
-    def placed(self, params: Any) -> Sequence[Any]:
+    def placements(self, params: Any) -> Sequence[Any]:
         """Meshes, shardings and devices in the params that determine where the program runs."""
         raise NotImplementedError(type(self))
 
@@ -118,7 +118,7 @@ class LaidOut(Placed):
         """
         return params.out_sharding if hasattr(params, "out_sharding") else params.sharding
 
-    def placed(self, params: Any) -> tuple[NamedSharding, ...]:
+    def placements(self, params: Any) -> tuple[NamedSharding, ...]:
         layout = self.out_sharding(params)
         return () if layout is None else (layout,)
 

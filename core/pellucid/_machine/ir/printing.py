@@ -157,16 +157,16 @@ class _Printer:
         body = Nest(4, concat(Break(), join(Break("; "), equations)))
         return Group(concat(head, body, Nest(2, concat(Break(), f"in {results} }}"))))
 
-    def typed(self, text: str, atom: Atom) -> str:
+    def typed_text(self, text: str, atom: Atom) -> str:
         """`text` for `atom`, with its type."""
         return f"{text}:{atom.aval.text()}" if self.shapes else text
 
     def binder(self, var: Var) -> str:
-        return self.typed(self.names[var], var)
+        return self.typed_text(self.names[var], var)
 
     def atom(self, atom: Atom) -> str:
         text = self.short(atom)
-        return self.typed(text, atom) if type(atom) is Literal else text
+        return self.typed_text(text, atom) if type(atom) is Literal else text
 
     def short(self, atom: Atom) -> str:
         """An operand without its type."""
@@ -174,7 +174,7 @@ class _Printer:
 
     def equation(self, equation: Equation, used: set[Any]) -> Doc:
         results = " ".join(
-            self.binder(v) if v in used else self.typed("_", v) for v in equation.results
+            self.binder(v) if v in used else self.typed_text("_", v) for v in equation.results
         )
         for inner in subjaxprs(equation.params):
             if equation.primitive.name == "jit" and inner not in self.shared:

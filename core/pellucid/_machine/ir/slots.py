@@ -91,18 +91,18 @@ class Slots(NamedTuple):
         """`values`, one per result, divided into groups."""
         return _by_group(self.results, values)
 
-    def gathered(
+    def gather_inputs(
         self, slot: Slot, groups: Sequence[Sequence[Any]] | Mapping[int, Sequence[Any]]
     ) -> Values:
         """The values of a program's inputs, from the values of all operands by group."""
         return [x for group in slot.takes for x in groups[group]]
 
-    def taken(self, slot: Slot, values: Operands) -> dict[int, Values]:
+    def group_inputs(self, slot: Slot, values: Operands) -> dict[int, Values]:
         """`values`, one per input of a program, by position of the operand group."""
         sizes = [self.operands[group] for group in slot.takes]
         return dict(strict_zip(slot.takes, _by_group(sizes, values)))
 
-    def given(self, slot: Slot, values: Operands) -> list[tuple[int, Values]]:
+    def group_results(self, slot: Slot, values: Operands) -> list[tuple[int, Values]]:
         """`values`, one per result of a program, with the position of their result group."""
         sizes = [self.results[group] for group in slot.gives]
         return list(strict_zip(slot.gives, _by_group(sizes, values)))

@@ -401,9 +401,9 @@ class OperationBuilder(RuleContext):
         if self.sharding_attributes is None:
             return x
         attribute = self.sharding_attributes.attribute(sharding, aval, **options)
-        return self._constrained(x, aval, attribute)
+        return self._constrain(x, aval, attribute)
 
-    def _constrained(self, x: ir.Value, aval: AbstractValue, attribute: ir.Attribute) -> ir.Value:
+    def _constrain(self, x: ir.Value, aval: AbstractValue, attribute: ir.Attribute) -> ir.Value:
         return self.op1("sdy.sharding_constraint", aval, [x], {"sharding": attribute})
 
     def on_one_device(self, n_results: int, device: Device | None = None) -> Attributes:
@@ -446,7 +446,7 @@ class OperationBuilder(RuleContext):
         """
         if self.sharding_attributes is None or self.manual is not None:
             return x
-        return self._constrained(x, aval, self.sharding_attributes.everywhere(aval))
+        return self._constrain(x, aval, self.sharding_attributes.everywhere(aval))
 
     def has_fault(self, fault: Fault) -> bool:
         """Whether the current program needs the workaround of `fault`."""
@@ -460,7 +460,7 @@ class OperationBuilder(RuleContext):
         """Like `everywhere`, but only unshards dimensions `dims` of `x`, and only if XLA has `fault`."""
         if self.sharding_attributes is None or self.manual is not None or not self.has_fault(fault):
             return x
-        return self._constrained(x, aval, self.sharding_attributes.whole_along(aval, dims))
+        return self._constrain(x, aval, self.sharding_attributes.whole_along(aval, dims))
 
     def is_surely_whole(self, x: ir.Value) -> bool:
         """Whether `x` is computed elementwise from a constant, or an argument of `main` annotated with no mesh axis."""
@@ -503,7 +503,7 @@ class OperationBuilder(RuleContext):
         dims = self.sharding_attributes.uneven_dims(aval, uneven_along)
         return self.whole_along(fault, x, aval, dims) if dims else x
 
-    def as_typed(self, x: ir.Value, aval: Any) -> ir.Value:
+    def constrain_to_type(self, x: ir.Value, aval: Any) -> ir.Value:
         """Annotates `x` with the sharding over Explicit mesh axes in its type `aval`."""
         sharding = self.placed_by_type(aval)
         return x if sharding is None else self.constrain(x, sharding, aval, leave_auto_open=True)

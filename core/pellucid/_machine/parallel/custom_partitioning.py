@@ -159,8 +159,8 @@ class CallPartition:
         mesh, of_part, result_shardings, operand_shardings = params.partition(
             *params.static_args,
             self.mesh,
-            params.in_tree.unflatten([self._described(value) for value in operands]),
-            params.out_tree.unflatten([self._described(value) for value in results]),
+            params.in_tree.unflatten([self._type_with_sharding(value) for value in operands]),
+            params.out_tree.unflatten([self._type_with_sharding(value) for value in results]),
         )
         operand_parts = _with_chosen_shardings(
             "arg_shardings", operand_shardings, params.in_tree, operands
@@ -174,7 +174,7 @@ class CallPartition:
             [v.sharding for v in result_parts],
         )
 
-    def _described(self, value: PartitionedValue) -> ShapeDtypeStruct:
+    def _type_with_sharding(self, value: PartitionedValue) -> ShapeDtypeStruct:
         """The type of a whole value with its sharding, a NamedSharding if requested and possible."""
         ndim, devices = len(value.shape), self.mesh._internal_device_list
         # On an abstract mesh, a sharding without axes has no devices to refer to.

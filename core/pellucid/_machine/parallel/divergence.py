@@ -128,11 +128,11 @@ class _Walk:
         while True:
             results: list[list[Axes]] = [[frozenset()] * group.size for group in slots.results]
             for slot in slots.programs:
-                result_axes = self.through(slot.program.jaxpr, slots.gathered(slot, groups))
+                result_axes = self.through(slot.program.jaxpr, slots.gather_inputs(slot, groups))
                 if slot.is_predicate:
                     decided = decided.union(*result_axes)
                     self.check(equation, decided, programs)
-                for i, axes in slots.given(slot, result_axes):
+                for i, axes in slots.group_results(slot, result_axes):
                     results[i] = [a | b for a, b in strict_zip(results[i], axes)]
             results = [[decided | axes for axes in group] for group in results]
             before = [groups[i] for i, _ in slots.carries]

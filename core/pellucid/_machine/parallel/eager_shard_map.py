@@ -70,7 +70,7 @@ class Looking:
             lines.append(f"and at {len(parts) - _MAX_SHOWN_POSITIONS} more positions")
         return "\n".join(lines)
 
-    def known(self, x: StagingTracer) -> tuple[bool, np.ndarray | None]:
+    def known_value(self, x: StagingTracer) -> tuple[bool, np.ndarray | None]:
         """(whether the value can be computed, the value if all positions have the same one).
 
         If types record whether values vary, a varying one doesn't count as the same, even if it happens to be.
@@ -93,12 +93,12 @@ class Looking:
         """The values at this process's positions, in order; None for values that depend on effects."""
         if x.variable not in self._parts:
             try:
-                self._parts[x.variable] = self._computed(x)
+                self._parts[x.variable] = self._compute(x)
             except PellucidError:  # the program can't run now, for example under `no_execution`
                 self._parts[x.variable] = None
         return self._parts[x.variable]
 
-    def _computed(self, x: StagingTracer) -> list[Part] | None:
+    def _compute(self, x: StagingTracer) -> list[Part] | None:
         aval = x.aval
         if (
             type(aval) is not ShapedArray

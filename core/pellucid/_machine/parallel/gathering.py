@@ -125,12 +125,12 @@ class AllGather(Shown, LinearExchange[GatherAxesParams]):
         i = params.axis_name.index(axis.name)
         outer, inner = params.axis_name[:i], params.axis_name[i + 1 :]
         # Axes before the batch axis are gathered before it, those after it between it and the rest.
-        x = self.stacked(stacked, inner, 1) if inner else stacked
-        x = self.stacked(x, outer, 0) if outer else x
+        x = self.gather_and_merge(stacked, inner, 1) if inner else stacked
+        x = self.gather_and_merge(x, outer, 0) if outer else x
         x = move_axis(x, 0, at)
         return [merge_axes(x, at) if params.tiled else x], [None]
 
-    def stacked(self, x: Any, names: AxisNames, at: int) -> Any:
+    def gather_and_merge(self, x: Any, names: AxisNames, at: int) -> Any:
         """`x` gathered along the axes `names`, merged before or after its first axis."""
         gather = GatherAxesParams(at, None, names, size_along(names), False)
         return merge_axes(bind1(self, x, params=gather), 0)

@@ -214,11 +214,11 @@ class ShardMapParams(NamedTuple):
         return bind_manual_axes(self.mesh, self.newly_manual_axes, self.check_vma)
 
     @property
-    def unchecked(self) -> AxisSet:
+    def unchecked_axes(self) -> AxisSet:
         """The manual axes over which types don't record whether values vary."""
         return frozenset() if self.check_vma else self.newly_manual_axes
 
-    def unmentioned(self, spec: PartitionSpec) -> AxisNames:
+    def unmentioned_axes(self, spec: PartitionSpec) -> AxisNames:
         """The manual axes that `spec` doesn't use."""
         axes = self.newly_manual_axes - spec.axis_names
         return tuple([a for a in self.mesh.axis_names if a in axes])
@@ -226,7 +226,7 @@ class ShardMapParams(NamedTuple):
     def check_no_divergence(self, jaxpr: Jaxpr) -> list[AxisSet]:
         """`check_no_divergence` for a program with these `in_specs`."""
         axes = axes_of(self.in_specs)
-        return check_no_divergence("shard_map", jaxpr, axes, self.mesh, self.unchecked)
+        return check_no_divergence("shard_map", jaxpr, axes, self.mesh, self.unchecked_axes)
 
     def on(self, program: ClosedJaxpr, in_specs: Sequence[Any], out_specs: Sequence[Any]) -> Any:
         """Params for calling a program derived from this one; its results are cast to vary as `out_specs` require.
@@ -260,7 +260,7 @@ class ShardMap(
     def scope(self, params):
         return params.scope()
 
-    def selected(self, params, operands, results):
+    def select_entries(self, params, operands, results):
         return params._replace(
             in_specs=tuple(compress(params.in_specs, operands)),
             out_specs=tuple(compress(params.out_specs, results)),
@@ -276,7 +276,7 @@ class ShardMap(
     def axis_names(self, params, inner):
         return inner - params.newly_manual_axes
 
-    def placed(self, params):
+    def placements(self, params):
         return (params.mesh,)
 
     # Derivatives ----------------------------------------------------------------------------------
@@ -318,7 +318,7 @@ class ShardMap(
         inputs = (*consts, *compress(operands, is_residual), *nonzero(cotangents))
         return cotangents_of(operands, bind(self, *inputs, params=called), mask_out)
 
-    def masked(self, operands, lives, params):
+    def propagate_masks(self, operands, lives, params):
         # Positions have parts of the operands, so what the program fixes of them isn't fixed there.
         of_whole = [
             kind_of_live(live) if is_maskable(x) else None
@@ -369,7 +369,7 @@ class ShardMap(
         self.check_when_compiled(ctx, params)
         operand_parts = Parts(params.in_specs, ctx.avals_in, jaxpr.in_avals)
         result_parts = Parts(params.out_specs, ctx.avals_out, jaxpr.out_avals)
-        with ctx.named("shard_map/", ""):
+        with ctx.name_scope("shard_map/", ""):
             return manual_computation(
                 ctx, params.mesh, params.newly_manual_axes, operand_parts, result_parts, operands,
                 lambda parts: ctx.inline(jaxpr, (), parts),
@@ -387,7 +387,7 @@ class ShardMap(
                 params.jaxpr.jaxpr,
                 axes_of(params.in_specs),
                 params.mesh,
-                params.unchecked,
+                params.unchecked_axes,
             )
             if check is not None:
                 ctx.checks.append(check)
@@ -533,11 +533,12 @@ def _shared_out(
     def run(*operands: Any) -> Values:
         shares = []
         for ct, spec in strict_zip(operands[first:], ct_specs):
-            n = params.mesh.parts_of(params.unmentioned(spec))
+            n = params.mesh.parts_of(params.unmentioned_axes(spec))
             shares.append(ct if n == 1 else div(ct, constant_like(ct, n)))
         results = replay(program, (), *operands[:first], *shares)
         return [
-            _sum_over(x, params.unmentioned(spec)) for x, spec in strict_zip(results, result_specs)
+            _sum_over(x, params.unmentioned_axes(spec))
+            for x, spec in strict_zip(results, result_specs)
         ]
 
     shared, _ = stage_open(run, program.in_avals, program.debug)

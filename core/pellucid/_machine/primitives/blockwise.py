@@ -109,7 +109,7 @@ class RaggedDotDimensionNumbers:
     # What follows from the fields ---------------------------------------------------------------
 
     @property
-    def ragged(self) -> int:
+    def ragged_axis(self) -> int:
         """The ragged axis of lhs."""
         return self.lhs_ragged_dimensions[0]
 
@@ -117,21 +117,21 @@ class RaggedDotDimensionNumbers:
     def mode(self) -> str:
         """The kind of the ragged axis: 'contracting', 'batch', or 'free'."""
         (lhs_contract, _), (lhs_batch, _) = self.dot_dimension_numbers
-        if self.ragged in lhs_contract:
+        if self.ragged_axis in lhs_contract:
             return "contracting"
-        return "batch" if self.ragged in lhs_batch else "free"
+        return "batch" if self.ragged_axis in lhs_batch else "free"
 
     def prefix(self, lhs_ndim: int) -> Axes:
         """Axes of lhs for each of whose elements there may be other group sizes: those left of the ragged axis."""
         (lhs_contract, _), (lhs_batch, _) = self.dot_dimension_numbers
         if self.mode == "batch":
-            return lhs_batch[: lhs_batch.index(self.ragged)]
+            return lhs_batch[: lhs_batch.index(self.ragged_axis)]
         others = (
             lhs_contract
             if self.mode == "contracting"
             else other_axes(lhs_ndim, lhs_contract, lhs_batch)
         )
-        return (*lhs_batch, *others[: others.index(self.ragged)])
+        return (*lhs_batch, *others[: others.index(self.ragged_axis)])
 
 
 class RaggedParams(NamedTuple):
@@ -173,7 +173,7 @@ class RaggedDotGeneral(Bilinear[RaggedParams]):
         numbers = params.ragged_dot_dimension_numbers
         if numbers.mode == "batch":
             return dot_general_p.operand_cotangent(side, cotangent, operands[:2], _as_dot(params))
-        ndim, group, ragged = x.aval.ndim, numbers.rhs_group_dimensions, numbers.ragged
+        ndim, group, ragged = x.aval.ndim, numbers.rhs_group_dimensions, numbers.ragged_axis
         contracts, batches = numbers.dot_dimension_numbers
         contract, batch = contracts[side], batches[side]
         n_batch, n_contract = len(batch), len(contract)
@@ -287,7 +287,7 @@ def _check_groups(
         f"group_sizes: {group_sizes.text()}",
         f"{numbers!r}",
     ]
-    if len(numbers.lhs_ragged_dimensions) != 1 or not 0 <= numbers.ragged < lhs.ndim:
+    if len(numbers.lhs_ragged_dimensions) != 1 or not 0 <= numbers.ragged_axis < lhs.ndim:
         raise ShapeError(f"{caller} needs one ragged axis, which lhs has.", got=got)
     if kind_of(group_sizes.dtype) not in INTEGER:
         raise DtypeError(f"{caller} needs integers as group sizes.", got=got)
@@ -331,14 +331,14 @@ def _by_masking(lhs, rhs, group_sizes, *fields):
     prefix = numbers.prefix(type_of(lhs).ndim)
     if numbers.mode == "batch":
         return bind1(dot_general_p, lhs, rhs, params=dot)
-    masked = _copies_per_group(lhs, group_sizes, prefix, numbers.ragged)
+    masked = _copies_per_group(lhs, group_sizes, prefix, numbers.ragged_axis)
     if numbers.mode == "free":
         contract = (*shift_axes(lhs_contract, 0), 0), (*rhs_contract, *numbers.rhs_group_dimensions)
         dims: Any = contract, (shift_axes(lhs_batch, 0), rhs_batch)
     else:
         partner = dict(strict_zip((*lhs_contract, *lhs_batch), (*rhs_contract, *rhs_batch)))
         rhs = _copies_per_group(
-            rhs, group_sizes, [partner[a] for a in prefix], partner[numbers.ragged]
+            rhs, group_sizes, [partner[a] for a in prefix], partner[numbers.ragged_axis]
         )
         dims, _ = batched_dimensions((), (0, 0), dot.dimension_numbers)
     return bind1(dot_general_p, masked, rhs, params=dot._replace(dimension_numbers=dims))

@@ -47,17 +47,17 @@ class Term:
         )
 
     @staticmethod
-    def _reflected(function: Function) -> Function:
+    def _reflect(function: Function) -> Function:
         return lambda self, other: Term(function(self.constant(other).value, self.value))
 
     __add__ = _operator(arithmetic.add)
-    __radd__ = _reflected(arithmetic.add)
+    __radd__ = _reflect(arithmetic.add)
     __sub__ = _operator(arithmetic.sub)
-    __rsub__ = _reflected(arithmetic.sub)
+    __rsub__ = _reflect(arithmetic.sub)
     __mul__ = _operator(arithmetic.mul)
-    __rmul__ = _reflected(arithmetic.mul)
+    __rmul__ = _reflect(arithmetic.mul)
     __truediv__ = _operator(arithmetic.div)
-    __rtruediv__ = _reflected(arithmetic.div)
+    __rtruediv__ = _reflect(arithmetic.div)
     __neg__ = _operator(arithmetic.neg)
     __abs__ = _operator(arithmetic.abs)
     __lt__ = _operator(logical.lt)
@@ -152,10 +152,10 @@ class Formula:
         if dtypes.itemsize_bits(result.dtype) < dtypes.itemsize_bits(_NARROWEST):
             wide = wide.update(dtype=_NARROWEST)
             operands = [ctx.convert(x, wide) for x in operands]
-        value = self.lowered(ctx, operands, [wide] * len(operands))
+        value = self.lower_formula(ctx, operands, [wide] * len(operands))
         return value if wide.dtype == result.dtype else ctx.convert(value, result)
 
-    def lowered(self, ctx: Any, operands: Operands, avals: Avals) -> Any:
+    def lower_formula(self, ctx: Any, operands: Operands, avals: Avals) -> Any:
         """The result for `operands` of types `avals`, all wide enough."""
         return inline_function(ctx, lambda *terms: [self.function(*terms)], operands, avals)[0][0]
 
@@ -177,10 +177,10 @@ class Iteration(Formula):
         self.start = start
         self.step = step
 
-    def lowered(self, ctx, operands, avals):
+    def lower_formula(self, ctx, operands, avals):
         state, state_avals = inline_function(ctx, self.start, operands, avals)
         state = self.loop(ctx, state, state_avals)
-        return super().lowered(ctx, [*operands, *state], [*avals, *state_avals])
+        return super().lower_formula(ctx, [*operands, *state], [*avals, *state_avals])
 
     def loop(self, ctx: Any, state: Sequence[Any], avals: Avals) -> list[Any]:
         """The state when no element is active any more."""

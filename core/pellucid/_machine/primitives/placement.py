@@ -87,16 +87,16 @@ class DevicePut(Placed, Runs, Primitive[DevicePutParams]):
             x.sharding if src is None and isinstance(x, ArrayImpl) else src
             for x, src in strict_zip(primals, params.srcs)
         ]
-        moved = self._moved(tangents, params._replace(srcs=tuple(srcs)))
+        moved = self._move(tangents, params._replace(srcs=tuple(srcs)))
         return results, [zero_of(y) if t is None else t for t, y in strict_zip(moved, results)]
 
     def transpose(self, cotangents, operands, params):
         _, devices, srcs = params
         back = DevicePutParams((ArrayCopySemantics.ALWAYS_COPY,) * len(devices), srcs, devices)
-        moved = self._moved(cotangents, back)
+        moved = self._move(cotangents, back)
         return [Zero(x.aval) if ct is None else ct for ct, x in strict_zip(moved, operands)]
 
-    def _moved(self, tangents, params: DevicePutParams) -> Values:
+    def _move(self, tangents, params: DevicePutParams) -> Values:
         """`tangents`, or cotangents, moved to their placements; None for known zeros."""
         nonzero = [type(t) is not Zero for t in tangents]
         chosen = DevicePutParams(*(tuple(compress(field, nonzero)) for field in params))
@@ -110,7 +110,7 @@ class DevicePut(Placed, Runs, Primitive[DevicePutParams]):
         )
         return bind(self, *operands, params=params._replace(devices=devices, srcs=srcs)), dims
 
-    def placed(self, params):
+    def placements(self, params):
         return [place for place in params.devices if isinstance(place, (Device, Sharding))]
 
     def lower(self, ctx, operands, params):

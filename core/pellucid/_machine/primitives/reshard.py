@@ -70,7 +70,7 @@ class Reshard(Placed, Shown, Identity[ReshardParams]):
         check_divisible(aval.shape, spec, mesh, "reshard: ")
         return [aval.update(shown_sharding=shown_sharding(mesh, spec))]
 
-    def placed(self, params):
+    def placements(self, params):
         return (params.dst_sharding,)
 
     def operand_cotangent(self, cotangent, aval, params):

@@ -209,9 +209,9 @@ class LinearScatter(JointlyLinear[ScatterParams], Scatter):
         if not is_linear(updates):
             return [cotangent]
         placed = gathered_updates(cotangent, indices, updates.aval, params)
-        return [cotangent, None, self.signed(placed)]
+        return [cotangent, None, self.with_sign(placed)]
 
-    def signed(self, x: Any) -> Any:
+    def with_sign(self, x: Any) -> Any:
         """`x` with the sign that updates have in the result."""
         return x
 
@@ -355,7 +355,7 @@ class ScatterSub(LinearScatter):
     name = "scatter-sub"
     combine = staticmethod(sub)
 
-    def signed(self, x):
+    def with_sign(self, x):
         return neg(x)
 
 

@@ -61,7 +61,7 @@ class ShardingConstraint(Placed, Identity[ShardingConstraintParams]):
     statement = "with_sharding_constraint"
     traits = COLLECTIVE
 
-    def placed(self, params):
+    def placements(self, params):
         return (params.sharding,)
 
     def stated_results(self, avals, params):

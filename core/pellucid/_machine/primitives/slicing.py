@@ -308,13 +308,13 @@ class _Window(JointlyLinear[P]):
             )
         ]
         zeros_inside = [ctx.constant(dtype.type(0)) for _ in inner]
-        return [self.lowered(ctx, [*operands[:n], *starts, *zeros_inside], params, inner)]
+        return [self.lower_window(ctx, [*operands[:n], *starts, *zeros_inside], params, inner)]
 
     def window(self, avals: Avals, params: P) -> Shape:
         """The shape of the window, for operands of types `avals`."""
         raise self.missing("lower")
 
-    def lowered(self, ctx: Any, operands: Operands, params: P, inner: Shape) -> Any:
+    def lower_window(self, ctx: Any, operands: Operands, params: P, inner: Shape) -> Any:
         """Lowers the primitive; the operands contain start indices for the element axes `inner`, too."""
         raise self.missing("lower")
 
@@ -353,7 +353,7 @@ class DynamicSlice(_Window[DynamicSliceParams]):
     def window(self, avals, params):
         return params.slice_sizes
 
-    def lowered(self, ctx, operands, params, inner):
+    def lower_window(self, ctx, operands, params, inner):
         x, *starts = operands
         x = element_apart(ctx, x, ctx.avals_in[0], ctx.avals_out[0])
         sizes = {"slice_sizes": (*params.slice_sizes, *inner)}
@@ -480,7 +480,7 @@ class DynamicUpdateSlice(_Window[NoParams]):
     def window(self, avals, params):
         return avals[1].shape
 
-    def lowered(self, ctx, operands, params, inner):
+    def lower_window(self, ctx, operands, params, inner):
         x, update, *_ = operands
         result = ctx.as_result("stablehlo.dynamic_update_slice", operands)
         checked_update(

@@ -59,10 +59,10 @@ class Reshaped(NamedTuple):
     def result_shape(self, operands: Any) -> Shape:
         return self.new_shape
 
-    def applied(self, array: Any) -> Any:
+    def apply(self, array: Any) -> Any:
         return reshape(array, self.new_shape)
 
-    def inverted(self, array: Any) -> Any:
+    def invert(self, array: Any) -> Any:
         return reshape(array, self.shape)
 
 
@@ -75,10 +75,10 @@ class Transposed(NamedTuple):
     def result_shape(self, operands: Any) -> Shape:
         return tuple([self.shape[i] for i in self.permutation])
 
-    def applied(self, array: Any) -> Any:
+    def apply(self, array: Any) -> Any:
         return transpose(array, self.permutation)
 
-    def inverted(self, array: Any) -> Any:
+    def invert(self, array: Any) -> Any:
         return transpose(array, inverse_permutation(self.permutation))
 
 
@@ -96,10 +96,10 @@ class Bitcast(NamedTuple):
     def result_shape(self, operands: Any) -> Shape:
         return _cast_shape(self.shape, self.dtype, self.new_dtype)
 
-    def applied(self, array: Any) -> Any:
+    def apply(self, array: Any) -> Any:
         return _cast(array, self.dtype, self.new_dtype)
 
-    def inverted(self, array: Any) -> Any:
+    def invert(self, array: Any) -> Any:
         return _cast(array, self.new_dtype, self.dtype)
 
 
@@ -450,9 +450,7 @@ def _got(view: RefView):
 def _read(part, steps: Sequence[Step]):
     for step, operands in steps:
         part = (
-            indexing.read(part, step, operands)
-            if isinstance(step, RefIndex)
-            else step.applied(part)
+            indexing.read(part, step, operands) if isinstance(step, RefIndex) else step.apply(part)
         )
     return part
 
@@ -465,7 +463,7 @@ def _update_part(part, steps: Sequence[Step], value, update: Function):
     inner = _update_part(_read(part, steps[:1]), rest, value, update)
     if isinstance(step, RefIndex):
         return indexing.write(part, step, operands, inner)
-    return step.inverted(inner)
+    return step.invert(inner)
 
 
 def _fitting(caller: str, view: RefView, value):

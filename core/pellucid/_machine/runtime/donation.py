@@ -25,7 +25,7 @@ def note(spec: Any, call: Any, source: Any) -> None:
     arrays of its type.
     """
     paths = spec.debug_info(call).argument_names
-    for path, aval, donated in zip(paths, call.avals, spec.donated(call), strict=True):
+    for path, aval, donated in zip(paths, call.avals, spec.donated_leaves(call), strict=True):
         if donated:
             add(aval, Donor(spec.name, path, source))
 

@@ -255,7 +255,7 @@ class Executable:
 
     def _run_with_tokens(self, arguments: Values, operands: Operands) -> Values:
         devices = self.in_devices
-        incoming = [tokens.ordered(effect, devices) for effect in self.effects]
+        incoming = [tokens.token_to_await(effect, devices) for effect in self.effects]
         start = functools.partial(self.loaded.execute_sharded, with_tokens=True)
         results = self._start(start, [*incoming, *arguments], operands)
         n = len(self.effects)

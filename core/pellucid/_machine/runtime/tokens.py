@@ -45,7 +45,7 @@ class RuntimeTokens(threading.local):
         self.running: dict[Device, ArrayImpl] = {}
         """The token of the latest program with side effects on a device."""
 
-    def ordered(self, effect: Effect, devices: Sequence[Device]) -> Any:
+    def token_to_await(self, effect: Effect, devices: Sequence[Device]) -> Any:
         """The token for which the next program with `effect` on `devices` must wait.
 
         A program on other devices is waited for here, because no token spans both.

@@ -310,12 +310,12 @@ class ShardedOperation(NamedTuple):
 
         Raises: ShardingTypeError if they are ambiguous, or would need implicit communication.
         """
-        unreduced = self.unreduced()
-        reduced = self.reduced(unreduced)
+        unreduced = self.unreduced_axes()
+        reduced = self.reduced_axes(unreduced)
         axes = self.axes_of_factors()
         specs: list[PartitionSpec] = []
         for dims, shape in strict_zip(self.rule.results, shapes):
-            entries = [self.joined(factors, axes, shape) for factors in dims]
+            entries = [self.factor_axes(factors, axes, shape) for factors in dims]
             for dim, (entry, size) in enumerate(strict_zip(entries, shape)):
                 parts = self.mesh.parts_of(entry)
                 if exact_quotient(size, parts) is None:
@@ -397,7 +397,7 @@ class ShardedOperation(NamedTuple):
             raise self.ambiguous()
         return shares
 
-    def joined(self, factors: Names, axes: Mapping[str, AxisNames], shape: Shape) -> AxisNames:
+    def factor_axes(self, factors: Names, axes: Mapping[str, AxisNames], shape: Shape) -> AxisNames:
         """The mesh axes of a result dimension made of `factors`.
 
         No communication is needed if each factor before a sharded one is sharded completely. If dimensions are only
@@ -429,7 +429,7 @@ class ShardedOperation(NamedTuple):
 
     # Shardings stated by the user --------------------------------------------------------------
 
-    def spec_as_asked(self, out_sharding: NamedSharding, shape: Shape) -> PartitionSpec:
+    def requested_spec(self, out_sharding: NamedSharding, shape: Shape) -> PartitionSpec:
         """The spec of a result of `shape` for the user's `out_sharding`.
 
         The result may be unreduced over axes over which an operand is unreduced, or that shard a reduced factor equally
@@ -438,7 +438,7 @@ class ShardedOperation(NamedTuple):
         Raises: the errors of `checked_out_spec`, and ShardingTypeError for other axes in `unreduced`.
         """
         spec = checked_out_spec(self.name, out_sharding, shape, self.mesh)
-        unreduced = self.unreduced()
+        unreduced = self.unreduced_axes()
         summed = self.summed_axes() if spec.unreduced else NO_AXES
         possible = NO_AXES if summed is None else unreduced | summed
         if spec.unreduced and len(self.operands) > 1 and spec.unreduced != possible:
@@ -467,7 +467,7 @@ class ShardedOperation(NamedTuple):
 
     # Unreduced and reduced axes -----------------------------------------------------------------
 
-    def unreduced(self) -> AxisSet:
+    def unreduced_axes(self) -> AxisSet:
         """The axes over which the results are unreduced, by linearity.
 
         Raises: ShardingTypeError if an operand is unreduced and the operation doesn't commute with sums.
@@ -513,7 +513,7 @@ class ShardedOperation(NamedTuple):
             )
         return axes
 
-    def reduced(self, unreduced: AxisSet) -> AxisSet:
+    def reduced_axes(self, unreduced: AxisSet) -> AxisSet:
         """The axes over which the results are `reduced`: those of all operands.
 
         Scalars and unreduced operands need no mark. Axes over which the results are `unreduced` are dropped.

@@ -148,7 +148,7 @@ class SdyShardingRule:
                     f"it is about {len(mappings)} {what}, and the function has {len(values)}."
                 )
         shapes = [*operands, *results]
-        expanded = [self._expanded(m, s) for m, s in strict_zip(self._mappings, shapes)]
+        expanded = [self._factors_of_dims(m, s) for m, s in strict_zip(self._mappings, shapes)]
         sizes = self._sizes(expanded, shapes)
         symbols = {factor: _symbol(i) for i, factor in enumerate(sizes)}
         arrays = [
@@ -166,7 +166,7 @@ class SdyShardingRule:
             f" {{{shown_sizes}}}{kinds}, custom>"
         )
 
-    def _expanded(self, mapping: ArrayMapping, shape: Shape) -> list[Names]:
+    def _factors_of_dims(self, mapping: ArrayMapping, shape: Shape) -> list[Names]:
         """For each dimension, its factors; dimensions of a leading group get factors of their own."""
         dims = [(d,) if isinstance(d, str) else tuple(d) for d in mapping]
         if mapping and isinstance(mapping[0], str) and _GROUP.fullmatch(mapping[0]):

@@ -92,7 +92,7 @@ def discharge_program(jaxpr: Jaxpr, operands: Operands | None = None) -> Dischar
         for i, x in enumerate(operands or ())
         if type(x) is not ReferenceCell and is_reference(jaxpr.invars[i])
     )
-    return jaxpr.remembered(("discharged", passed), lambda: _discharge_program(jaxpr, passed))
+    return jaxpr.cached(("discharged", passed), lambda: _discharge_program(jaxpr, passed))
 
 
 def without_references(jaxpr: Jaxpr) -> tuple[Jaxpr, Values]:
@@ -284,7 +284,7 @@ class DischargedJaxpr:
         """Extends per-result settings to the results of `closed`: None for contents of references."""
         return None if results is None else (*results, *[None] * len(self.written))
 
-    def donated(self, arguments: Mask) -> Mask:
+    def donated_inputs(self, arguments: Mask) -> Mask:
         """For each input of `closed`, whether its buffer may be reused for results; always for contents of written
         references.
         """

@@ -349,7 +349,7 @@ class FunctionSpec(NamedTuple):
         source = source_of(self.function, self.name)
         return DebugInfo(traced_for, source, names, paths_of_results(self.function, out_trees))
 
-    def donated(self, call: FunctionCall) -> Mask:
+    def donated_leaves(self, call: FunctionCall) -> Mask:
         """For each leaf, whether its argument is donated."""
         if not self.donated_nums and not self.donated_names:
             return ()

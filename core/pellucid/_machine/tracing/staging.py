@@ -87,7 +87,7 @@ class StagingTracer(Tracer):
 
     def asked_for(self, use: str, kind: type[ConcretizationTypeError], do: str) -> Any:
         look = self._trace.look
-        is_known, value = (False, None) if look is None else look.known(self)
+        is_known, value = (False, None) if look is None else look.known_value(self)
         if is_known and value is None:
             raise kind(
                 f"an array that differs between devices was used as {use}.",
@@ -225,7 +225,7 @@ class StagingTrace(Trace):
         if computes_known.value and _are_known(operands):
             with use_trace(bottom()) as trace:
                 return trace.custom_call(call, operands)
-        return call.staged(self, operands)
+        return call.stage(self, operands)
 
     def atom(self, x: Any) -> Var | Literal:
         """The variable or literal that represents `x` in this program."""
@@ -279,7 +279,7 @@ class StagingTrace(Trace):
         """(the program that computes `results`, values of its constants)."""
         outvars = [self.atom(x) for x in results]
         if self.superseded:
-            self._drop_superseded(outvars)
+            self._drop_superseded_equations(outvars)
         # Constants in order of first use, without the entries of literals.
         constants = [(v, x) for v, x in self.constants.values() if type(v) is Var]
         jaxpr = Jaxpr(
@@ -292,7 +292,7 @@ class StagingTrace(Trace):
         )
         return jaxpr, [as_type(x, v.aval) for v, x in constants]
 
-    def _drop_superseded(self, outvars: Sequence[Var | Literal]) -> None:
+    def _drop_superseded_equations(self, outvars: Sequence[Var | Literal]) -> None:
         # From the last equation to the first: a superseded equation stays if a remaining equation or a result uses it.
         used: set[Any] = {*outvars}
         live: list[Equation] = []

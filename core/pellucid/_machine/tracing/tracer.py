@@ -84,28 +84,28 @@ class Tracer(Described):
         """
         return None
 
-    def transformed(self) -> Any:
+    def transformed_value(self) -> Any:
         """The value of the enclosing trace that this one transforms, for example a whole batch; None if there is none."""
         return None
 
     def origin(self) -> str | None:
         """Place where the value was made, for error messages."""
-        value = self.transformed()
+        value = self.transformed_value()
         return value.origin() if isinstance(value, Tracer) else None
 
     def argument_name(self) -> str | None:
         """Name of the value as an argument of a traced or transformed function; None if it isn't one."""
-        name, value = self._trace.name_of_argument(self), self.transformed()
+        name, value = self._trace.name_of_argument(self), self.transformed_value()
         return value.argument_name() if name is None and isinstance(value, Tracer) else name
 
     def only_argument(self) -> str | None:
         """Name of the only argument of a traced function that the value was computed from; None if there are several."""
-        value = self.transformed()
+        value = self.transformed_value()
         return value.only_argument() if isinstance(value, Tracer) else None
 
     def batches(self) -> tuple[int, ...]:
         """Sizes of the batches of which the value is one element, innermost first."""
-        value = self.transformed()
+        value = self.transformed_value()
         return value.batches() if isinstance(value, Tracer) else ()
 
     def __repr__(self) -> str:
@@ -117,7 +117,7 @@ class Tracer(Described):
 
     # Conversions to concrete values ---------------------------------------------------------------
 
-    def _known(self, use: str, kind: type[ConcretizationTypeError], do: str) -> Any:
+    def _concrete_value(self, use: str, kind: type[ConcretizationTypeError], do: str) -> Any:
         """The concrete value, needed as `use`; raises an error of class `kind` if the trace doesn't know it."""
         value = self.concrete()
         if value is None:
@@ -145,7 +145,7 @@ class Tracer(Described):
             raise TypeError(
                 f"only arrays with one element can be used as {use}, got {self.aval.text()}."
             )
-        return self._known(use, kind, do)
+        return self._concrete_value(use, kind, do)
 
     def __bool__(self) -> bool:
         if self.aval.shape != () and self.aval.size != 1:
@@ -174,7 +174,9 @@ class Tracer(Described):
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         do = "Use the functions of `pellucid.numpy` instead of NumPy's."
-        return np.asarray(self._known("a NumPy array", TracerArrayConversionError, do), dtype=dtype)
+        return np.asarray(
+            self._concrete_value("a NumPy array", TracerArrayConversionError, do), dtype=dtype
+        )
 
     def tolist(self) -> Any:
         return self.__array__().tolist()
@@ -226,7 +228,7 @@ def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
     """
     if isinstance(val, Tracer):
         do = context or "Mark the argument static."
-        val = val._known("a known value", ConcretizationTypeError, do)
+        val = val._concrete_value("a known value", ConcretizationTypeError, do)
     return val if force is None else force(val)
 
 

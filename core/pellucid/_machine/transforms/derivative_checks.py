@@ -166,7 +166,7 @@ class _Settings(NamedTuple):
     rtol: Tolerance
     eps: float | None
 
-    def allowed(self, expected: np.ndarray, dtype: Any) -> np.ndarray:
+    def tolerance(self, expected: np.ndarray, dtype: Any) -> np.ndarray:
         """Maximum accepted distance of values of `dtype` from `expected`."""
         atol, rtol = _tolerance(self.atol, dtype), _tolerance(self.rtol, dtype)
         return expected.size * (atol + rtol * np.abs(expected))
@@ -318,7 +318,7 @@ class _Check:
         words: tuple[str, str] = ("the derivative is", "central differences give"),
     ) -> str | None:
         """The largest distance between `actual` and `expected`, if it exceeds the tolerance."""
-        allowed = self.settings.allowed(expected, dtype or type_of(actual).dtype)
+        allowed = self.settings.tolerance(expected, dtype or type_of(actual).dtype)
         actual = _wide(actual)
         with np.errstate(invalid="ignore"):
             distance = np.where(actual == expected, 0, np.abs(actual - expected))

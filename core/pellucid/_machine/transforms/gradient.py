@@ -82,7 +82,7 @@ class ChosenArguments:
         """The selected arguments among `args`; raises ArgumentTypeError if one is missing."""
         if any(not -len(args) <= n < len(args) for n in self.positions):
             raise ArgumentTypeError(
-                f"argnums={self.unwrapped(self.positions)} chooses an argument that `{name_of(function)}` was not given.",
+                f"argnums={self.unwrap(self.positions)} chooses an argument that `{name_of(function)}` was not given.",
                 got=f"it was called with {len(args)} positional argument{'s' * (len(args) != 1)}",
                 do="Pass the arguments to differentiate by as positional arguments.",
             )
@@ -95,7 +95,7 @@ class ChosenArguments:
             replaced[n] = x
         return replaced
 
-    def unwrapped(self, chosen: tuple[Any, ...]) -> Any:
+    def unwrap(self, chosen: tuple[Any, ...]) -> Any:
         """`chosen` in the form that users get: a single value for an int `argnums`, else a tuple."""
         return chosen[0] if self.is_one else chosen
 
@@ -218,7 +218,7 @@ def _gradient_function(
                 tree, _instantiate(spread(cotangents, nonzero, avals), avals)
             )
         [value] = as_results([value])
-        return flat.with_aux((value, chosen.unwrapped(gradient)), aux)
+        return flat.with_aux((value, chosen.unwrap(gradient)), aux)
 
     return differentiate
 

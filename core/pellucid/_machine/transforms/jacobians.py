@@ -156,7 +156,7 @@ def _jacobian(
     aux: Values,
 ) -> Any:
     """The tree of blocks assembled from the rows of each result, with the auxiliary data if any."""
-    blocks = [chosen.unwrapped(unflatten_tangents(tree, row)) for row in rows]
+    blocks = [chosen.unwrap(unflatten_tangents(tree, row)) for row in rows]
     jacobian = unflatten_tangents(call.out_tree, blocks)
     return call.with_aux((jacobian,), aux) if call.has_aux else jacobian
 

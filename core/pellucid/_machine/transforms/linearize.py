@@ -137,7 +137,7 @@ class LinearMap(NamedTuple):
         residuals = [r for v, r in strict_zip(self.jaxpr.constvars, self.residuals) if v in live]
         return self._replace(jaxpr=jaxpr, residuals=residuals)
 
-    def opened(self) -> tuple[LinearMap, Values]:
+    def without_residuals(self) -> tuple[LinearMap, Values]:
         """(this program without its residuals, which are values of a trace; the residuals)."""
         return self._replace(residuals=[]), self.residuals
 
@@ -174,7 +174,7 @@ def linearize_flat(
         nonlocal with_calls
         results, aux = function(*arguments)
         # The operations are recorded and traces are still open: the function with repeated layers as calls, or None.
-        with_calls = trace.with_layers_called(arguments, results, aux)
+        with_calls = trace.with_layer_calls(arguments, results, aux)
         return results, aux
 
     trace = LoggedLinearizeTrace(parent, Draft(), staged_by)
@@ -272,7 +272,7 @@ def linearized_call(
     flat = FlatFunction(fun, caller, has_aux, tree.unflatten)
     results, program, aux = linearize_flat(flat, leaves, [is_differentiable(a) for a in avals])
     # The residuals become the leaves of the derivative; `Derivative`, without them, is its static part.
-    program, residuals = program.without_dead_code().opened()
+    program, residuals = program.without_dead_code().without_residuals()
     linear = Derivative(name_of(fun), program, tuple(avals), tree, flat.out_tree)
     result = flat.out_tree.unflatten(as_results(results))
     return flat.with_aux((result, derivative(linear, leaves, residuals)), aux)
@@ -377,9 +377,9 @@ class LinearizeTrace(JVPTrace):
 
     def stage_linear(self, primitive: Primitive, operands: Operands, params: Any) -> Any:
         """Stages an equation of the linear program, for rules that split programs."""
-        return self.rules.staged(primitive, operands, params)
+        return self.rules.stage_equation(primitive, operands, params)
 
-    def joined(self, primals: Operands, tangents: Operands) -> Values:
+    def make_tracers(self, primals: Operands, tangents: Operands) -> Values:
         """Tracers of values with their tangents; plain values for zero tangents.
 
         A tangent that doesn't depend on the linear inputs (a rule computed it from constants) becomes a constant of the
@@ -447,7 +447,7 @@ class LinearizeTrace(JVPTrace):
         lineages = [Lineage("linearize", equations) for equations in origins]
         for equation, step in strict_zip(linear.equations[linear_begin:], split.origins):
             equation.lineage = lineages[min(step, len(lineages) - 1)]
-        return self.joined(results, spread(moved, split.nonzero_out, types_of(results)))
+        return self.make_tracers(results, spread(moved, split.nonzero_out, types_of(results)))
 
     def custom_call(self, call: Any, operands: Operands) -> Values:
         self.rules.primal_results = None
@@ -504,7 +504,7 @@ class LoggedLinearizeTrace(LinearizeTrace):
         self.operations.append((None, operands, call, results, at))
         return results
 
-    def with_layers_called(
+    def with_layer_calls(
         self, arguments: Operands, results: Results, aux: Values
     ) -> Function | None:
         """The function that computed `results` and `aux`, with its repeated layers as calls; None without layers, or
@@ -542,7 +542,7 @@ class LoggedLinearizeTrace(LinearizeTrace):
         for primitive, operands, params, values, at in self.operations:
             # `params` is the call of a function with a custom derivative; the equation that it would stage is used.
             if primitive is None:
-                primitive, operands, params = params.staged(parts, operands)
+                primitive, operands, params = params.stage(parts, operands)
             operand_atoms = [atom(x) for x in operands]
             variables = [Var(type_of(x)) for x in values]
             for x, v in strict_zip(values, variables):
@@ -602,7 +602,7 @@ class RuleTrace(Trace):
         if self.touches_linear(operands):
             if isinstance(primitive, Linearized) and primitive.is_linearized:
                 return self.linear_part(primitive, operands, params)
-            return self.staged(primitive, operands, params)
+            return self.stage_equation(primitive, operands, params)
         with use_trace(self.parent):
             # Only primals: computed or staged by the parent.
             results = self.parent.interpret(primitive, operands, params)
@@ -614,7 +614,7 @@ class RuleTrace(Trace):
     def as_tangent(self, value: Any) -> Any:
         return self.owner.linear_value(value)
 
-    def staged(self, primitive: Primitive, operands: Operands, params: Any) -> Any:
+    def stage_equation(self, primitive: Primitive, operands: Operands, params: Any) -> Any:
         """Write an equation of the linear program.
 
         Raises: EffectsError for one that writes to a reference of the other part, which runs before.
@@ -742,7 +742,7 @@ def linearize_jaxpr(
         program = program.without_dead_code()
         if recompute is not None:
             program = _with_fewer_residuals(program, trace, results, recompute)
-        program, residuals = program.opened()
+        program, residuals = program.without_residuals()
         programs.append(program)
         # `places` maps variables to where their values are available: inputs first, then results.
         inputs = {x.variable: i for i, x in enumerate(arguments)}

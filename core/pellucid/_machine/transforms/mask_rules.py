@@ -463,7 +463,7 @@ def by_factors(
             map(is_finite, [x for j, x in enumerate(operands) if j != i])
         ):
             # Lines that only the sum runs over met zeros already.
-            summed_over = places.summed(i)
+            summed_over = places.summed_dims(i)
             parts = [p for p in live.parts if not summed_over.issuperset(p.dims)]
             due = [both(x, _there(places, parts, i, n)) for n, x in enumerate(due)]
     return results, new_lives, due
@@ -485,7 +485,7 @@ class Places:
             factors = None
         self.rule = None if factors is None else rule_of(factors)
 
-    def _named(self, dims: Sequence[Sequence[str]], aval: Any) -> dict[str, int]:
+    def _named_factors(self, dims: Sequence[Sequence[str]], aval: Any) -> dict[str, int]:
         """Factors of the dimensions of an array that consist of one factor each and are independent."""
         marks: Any = {} if self.rule is None else self.rule.marks
         return {
@@ -496,20 +496,22 @@ class Places:
 
     def of_operand(self, i: int) -> dict[str, int]:
         """Maps factors to dimensions of an operand."""
-        return {} if self.rule is None else self._named(self.rule.operands[i], self.avals[i])
+        return (
+            {} if self.rule is None else self._named_factors(self.rule.operands[i], self.avals[i])
+        )
 
     def in_result(self, live: Elements, operand: int, result: int) -> Liveness:
         """Elements of a result that depend on live elements of an operand."""
         if self.rule is None:
             aval = self.avals[operand]
             return any_along(live, range(aval.ndim), aval)
-        targets = self._named(self.rule.results[result], self.results[result])
+        targets = self._named_factors(self.rule.results[result], self.results[result])
         return self._along(live, operand, targets, self.results[result])
 
-    def summed(self, operand: int) -> set[int]:
+    def summed_dims(self, operand: int) -> set[int]:
         """Dimensions of an operand that no dimension of the first result stands for alone."""
         rule, own = self.rule, self.of_operand(operand)
-        kept = {} if rule is None else self._named(rule.results[0], self.results[0])
+        kept = {} if rule is None else self._named_factors(rule.results[0], self.results[0])
         return {*range(self.avals[operand].ndim)} - {d for f, d in own.items() if f in kept}
 
     def in_other(self, live: Liveness, operand: int, other: int) -> Liveness:
@@ -536,7 +538,7 @@ def _without_dead_lines(operands: Operands, lives: Sequence[Liveness], places: P
     operands = [*operands]
     for i, live in enumerate(lives[:2]):
         if isinstance(live, Elements) and not is_finite(operands[1 - i]):
-            summed_over = places.summed(i)
+            summed_over = places.summed_dims(i)
             of_lines = [p for p in live.parts if not p.is_by_value]
             parts = [p for p in of_lines if not summed_over.isdisjoint(p.dims)]
             # Others say which elements of these count for a line.

@@ -62,7 +62,7 @@ class _StagedEquations:
                 a, b = map(self.chosen_by, equation.operands)
                 return both(a, b)
             if equation.primitive.name in _MOVEMENT:
-                return self._moved(equation)
+                return self._regroup(equation)
         aval: Any = atom.aval
         value: Any = StagingTracer(self.trace, atom, equation) if type(atom) is Var else atom.val
         is_by_value = known is None and self._is_of_maximum(equation)
@@ -73,7 +73,7 @@ class _StagedEquations:
         fixed = None if known is None else known.squeeze(single)
         return elements([Part(array, dims, fixed, is_by_value=is_by_value)])
 
-    def _moved(self, equation: Equation) -> Liveness:
+    def _regroup(self, equation: Equation) -> Liveness:
         primitive, params, [operand] = equation.primitive, equation.params, equation.operands
         result: Any = equation.results[0].aval
         live = self.chosen_by(operand)

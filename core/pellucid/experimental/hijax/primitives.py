@@ -102,7 +102,7 @@ class HiPrimitive:
         result_types, _ = self.abstract_eval(*types, **params)
         result_types = [*result_types] if self.multiple_results else [result_types]
         if any(isinstance(t, AvalQDD) or mutable.is_mutable_type(t) for t in result_types):
-            return self._held(self.to_lojax(*operands, **params))
+            return self._hold_results(self.to_lojax(*operands, **params))
         arrays = [lower_value(x, t) for x, t in strict_zip(operands, types)]
         results = self._on_arrays(types, result_types, params)(*arrays)
         values = [raise_value(t, x) for t, x in strict_zip(result_types, results)]
@@ -120,14 +120,14 @@ class HiPrimitive:
             values.append(mutable.copy(x, state, arrays))
             copies.append((x, values[-1], arrays))
         compute = self.impl if context.trace.is_eager else self.to_lojax
-        results = self._held(compute(*values, **params))
+        results = self._hold_results(compute(*values, **params))
         for original, copied, before in copies:
             state = mutable.state_of(copied)
             after = hi_type_of(copied).read_loval(state, copied)
             mutable.write(original, state, after, before if len(before) == len(after) else ())
         return results
 
-    def _held(self, results: Any) -> Any:
+    def _hold_results(self, results: Any) -> Any:
         for x in results if self.multiple_results else [results]:
             if mutable.is_mutable(x):
                 mutable.hold(x)
@@ -288,7 +288,7 @@ class VJPHiPrimitive:
             return backward
         if self._defines("jvp") or self._defines("lin"):
             differentiated = custom_jvp(function)
-            differentiated.defjvp(self.jvp if self._defines("jvp") else self._linearized)
+            differentiated.defjvp(self.jvp if self._defines("jvp") else self._linearize)
             return differentiated
         return function
 
@@ -306,7 +306,7 @@ class VJPHiPrimitive:
             lambda a: zero_tangent(a.aval) if a.total is None else a.total, accumulators
         )
 
-    def _linearized(self, primals: Any, tangents: Any) -> Any:
+    def _linearize(self, primals: Any, tangents: Any) -> Any:
         result, residuals = self.lin(tree_map(lambda _: True, primals), *primals)
         return result, self.linearized(residuals, *tangents)
 

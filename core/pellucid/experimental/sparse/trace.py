@@ -65,16 +65,16 @@ class SparseTrace(Trace):
     def __init__(self, parent: Trace) -> None:
         self.parent = parent
 
-    def lowered(self, x: Any) -> Any:
+    def lower(self, x: Any) -> Any:
         """The sparse array of a tracer of this trace; other values as they are."""
         return x.spvalue if type(x) is SparseTracer and x._trace is self else x
 
-    def lifted(self, x: Any) -> Any:
+    def lift(self, x: Any) -> Any:
         """The tracer of a sparse array; other values as they are."""
         return SparseTracer(self, spvalue=x) if isinstance(x, TRACED) else x
 
     def interpret(self, primitive, operands, params):
-        values = [self.lowered(x) for x in operands]
+        values = [self.lower(x) for x in operands]
         is_sparse = any(isinstance(x, TRACED) for x in values)
         body = called_program(primitive, params) if is_sparse and primitive not in rules else None
         if body is not None:
@@ -91,7 +91,7 @@ class SparseTrace(Trace):
                 )  # fmt: skip
             results = rule(values, params)
         results = results if isinstance(results, list) else [results]
-        return [self.lifted(x) for x in results]
+        return [self.lift(x) for x in results]
 
     def custom_call(self, call, operands):
         # The user's rule has no sparse operands: the function itself is made sparse.
@@ -132,12 +132,12 @@ def sparsify(f: Callable[..., Any], use_tracer: bool = False) -> Callable[..., A
     @wraps(f, "Sparse form")
     def sparse_function(*args: Any, **kwargs: Any) -> Any:
         trace = SparseTrace(context.trace)
-        lifted = lambda x: trace.lifted(with_distinct_rows(x))
+        lifted = lambda x: trace.lift(with_distinct_rows(x))
         args, kwargs = tree_map(lifted, (args, kwargs), is_leaf=is_sparse)
         with use_trace(trace):
             results = f(*args, **kwargs)
         with use_trace(trace.parent):
-            return tree_map(lambda x: _result(trace.lowered(x)), results, is_leaf=is_sparse)
+            return tree_map(lambda x: _result(trace.lower(x)), results, is_leaf=is_sparse)
 
     return sparse_function
 

@@ -73,7 +73,7 @@ class Agreements:
         self._stopped: dict[int, tuple[str, float]] = {}
         """Processes that don't propose for now, with (reason, time since when)."""
 
-    def come(
+    def propose(
         self, process: int, group: Ints, what: str, text: str, seconds: float, key: str = ""
     ) -> None:
         """`process` proposes `text` about `what` to its `group`, and waits up to `seconds` for the others."""
@@ -94,7 +94,7 @@ class Agreements:
             }
             self._reject(proposals, circle, any(map(self._is_launched, circle)))
 
-    def launched(self, process: int, group: Ints, keys: Iterable[str], seconds: float) -> None:
+    def report_launch(self, process: int, group: Ints, keys: Iterable[str], seconds: float) -> None:
         """`process` has launched the programs `keys` with its `group`, in this order, without waiting."""
         self._propose(process, tuple(group), keys, seconds, is_waiting=False)
 

@@ -150,7 +150,7 @@ class Coordinator:
         self._meetings[process] = writer
         agreements = self._agreements
         handlers = {
-            "come": agreements.come, "launched": agreements.launched, "stop": agreements.stop,
+            "come": agreements.propose, "launched": agreements.report_launch, "stop": agreements.stop,
             "withdraw": agreements.withdraw,
         }  # fmt: skip
         try:

@@ -78,7 +78,7 @@ class Kubernetes(Cluster):
     def _pod(self):
         address = socket.gethostbyname(os.environ.get("HOSTNAME") or socket.gethostname())
         for seconds in _POD_RETRY_SECONDS:
-            answer = self._asked(
+            answer = self._query(
                 lambda: self._client.CoreV1Api().list_namespaced_pod(
                     namespace=self._namespace, field_selector=f"status.podIP={address}"
                 )
@@ -100,13 +100,13 @@ class Kubernetes(Cluster):
                 got=f"pod {self._pod.metadata.name} has no label job-name",
                 do="Pass coordinator_address, num_processes and process_id.",
             )
-        return self._asked(
+        return self._query(
             lambda: self._client.BatchV1Api().read_namespaced_job(
                 name=name, namespace=self._namespace
             )
         )
 
-    def _asked(self, question: Callable[[], Any]):
+    def _query(self, question: Callable[[], Any]):
         try:
             return question()
         except self._client.exceptions.ApiException as error:

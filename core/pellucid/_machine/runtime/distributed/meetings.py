@@ -164,7 +164,7 @@ class Meetings:
                     "come", group=group, what=what, text=_shorten(text), key=key,
                     seconds=seconds or config.peer_timeout_seconds.value,
                 )  # fmt: skip
-                outcome = self._heard(1)[0]
+                outcome = self._receive(1)[0]
                 if outcome.pop("event") == "error":
                     raise getattr(base, outcome.pop("kind"))(**outcome)
                 # This line runs entirely in C: Python handles signals before and after it.
@@ -180,7 +180,7 @@ class Meetings:
         self._say("withdraw")
         count = 1
         try:
-            while (messages := self._heard(count))[-1]["event"] != "withdrawn":
+            while (messages := self._receive(count))[-1]["event"] != "withdrawn":
                 count += 1
         except KeyboardInterrupt:
             self.wake()  # whether the others rely on this process is unknown now
@@ -205,7 +205,7 @@ class Meetings:
                         seconds=config.peer_timeout_seconds.value,
                     )  # fmt: skip
 
-    def _heard(self, count: int) -> list[dict[str, Any]]:
+    def _receive(self, count: int) -> list[dict[str, Any]]:
         """At least `count` messages of the coordinator, starting with the first since this process last sent one."""
         assert self._connection is not None
         while True:
