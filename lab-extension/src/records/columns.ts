@@ -56,6 +56,7 @@ export function texts(name: string, list: readonly unknown[] | undefined): reado
   return list as readonly string[];
 }
 
+/** Number of entries of `list`, the column `name` of a record; RecordError if it is no list. */
 export function lengthOf(name: string, list: readonly unknown[] | undefined): number {
   if (!Array.isArray(list)) {
     throw new RecordError(`${name} is missing`);

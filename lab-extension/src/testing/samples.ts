@@ -49,14 +49,17 @@ export const SHARDINGS = [
   '4096',
 ].map(name => `sharding_${name}`);
 
+/** JSON text of the sample record `name`. */
 export function sampleText(name: string): string {
   return readFileSync(resolve('.samples', `${name}.json`), 'utf-8');
 }
 
+/** The sample record `name`. */
 export function sample<T>(name: string): T {
   return JSON.parse(sampleText(name)) as T;
 }
 
+/** The sample record `name` as a Program. */
 export function sampleProgram(name: string): Program {
   return new Program(sample<ProgramRecord>(name));
 }

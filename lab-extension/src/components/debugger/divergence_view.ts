@@ -35,6 +35,10 @@ interface Point {
   readonly error: number | null;
 }
 
+/**
+ * View of the operations whose results differ between two runs: the first, the one with the
+ * largest error, and how errors grow.
+ */
 export function divergenceView(
   record: DivergenceRecord,
   { notebook }: ProgramEvents = {},

@@ -5,6 +5,7 @@ import { counted, oneLine, whole } from '../format';
 import type { ProgramEvents } from '../source_link';
 import { FactsAndValuesView, wayTable } from './way_and_values';
 
+/** View of a found operation: the calls that lead to it, its operands and its result. */
 export function findingView(
   root: HTMLElement,
   record: FindingRecord,

@@ -11,6 +11,10 @@ import { lineOf } from './line_links';
 /** Number of powers of ten from the shortest to the longest bar. */
 const DECADES = 12;
 
+/**
+ * View of a gradient: the norm of the cotangent at each line of the backward pass, and the
+ * gradient of each argument.
+ */
 export function gradientView(record: GradientRecord, { notebook }: ProgramEvents = {}): FactsView {
   const { cotangents, gradients } = record;
   const faults = gradients.fault.filter(fault => fault !== '').length;

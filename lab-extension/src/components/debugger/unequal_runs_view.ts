@@ -10,6 +10,10 @@ import { FactsAndValuesView, wayTable } from './way_and_values';
 
 const MAX_ROWS = 12;
 
+/**
+ * View of the operations whose results differ between repeated runs, with the values of the first
+ * one.
+ */
 export function unequalRunsView(
   root: HTMLElement,
   record: UnequalRunsRecord,

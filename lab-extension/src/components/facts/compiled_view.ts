@@ -32,6 +32,10 @@ interface LineWork {
 
 type Order = 'seconds' | 'bytes' | 'flops' | 'kernels';
 
+/**
+ * View of an executable: estimated cost, memory in bytes, steps of compilation, and its lines
+ * (its kernels if the record has no program).
+ */
 export function compiledView(record: CompiledRecord, events: ProgramEvents = {}): FactsView {
   const { memory, cost } = record;
   const program = record.program === null ? null : new Program(record.program);

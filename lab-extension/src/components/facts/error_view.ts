@@ -9,6 +9,7 @@ import { FactsView } from './facts_view';
 
 const LINES_AROUND = 2;
 
+/** View of an error: what failed, what was given or how it differs, and what to do. */
 export function errorView(record: ErrorRecord, { notebook }: ProgramEvents = {}): FactsView {
   return new FactsView(
     [el('span', { class: 'pl-error-name' }, oneLine(record.name, 60)), ' ', withCode(record.what)],

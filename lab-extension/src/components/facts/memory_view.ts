@@ -6,6 +6,7 @@ import { counted, oneLine, quantity } from '../format';
 import { meter, tableOf } from '../table';
 import { FactsView } from './facts_view';
 
+/** View of the memory in use on each device, in bytes, and of the live arrays. */
 export function memoryView(record: MemoryRecord): FactsView {
   const total = record.devices.reduce((sum, device) => sum + device.in_use_bytes, 0);
   const chips = [counted(record.arrays.length, 'live array'), quantity(total, 'B')];

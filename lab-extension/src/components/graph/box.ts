@@ -92,6 +92,10 @@ export function textWidth(text: string, size: number): number {
 
 type Parts = Partial<Omit<Box, 'key' | 'kind' | 'parent'>>;
 
+/**
+ * A box of a level, with `parts` in place of defaults; its width and height, in pixels of the
+ * drawing, fit its texts.
+ */
 export function makeBox(kind: BoxKind, key: string, parent: Box | null, parts: Parts): Box {
   const box: Box = {
     key,
@@ -284,6 +288,7 @@ function shortName(name: string): string {
   return steps.length > 2 ? `…${steps.slice(-2).join('')}` : name;
 }
 
+/** The port where `operands` enter (arrival) or leave (departure) the open box `parent`. */
 export function portBox(
   kind: 'arrival' | 'departure',
   operands: readonly number[],

@@ -7,6 +7,7 @@ import { SUBTITLE_SIZE, TITLE_SIZE, textWidth, type Box } from './box';
 import { isFaint, type Frame } from './frame';
 import { RADIUS, isPill, paintChevron, paintStacks, paintTag } from './paint_marks';
 
+/** Paints closed boxes: first the faint ones, then the others. */
 export function paintClosed(frame: Frame, boxes: readonly Box[]): void {
   const clear = boxes.filter(box => !isFaint(frame, box));
   if (clear.length < boxes.length) {

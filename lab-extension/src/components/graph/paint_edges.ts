@@ -6,6 +6,7 @@ import { LABEL_SIZE, WEIGHTS, labelBounds, type Scene, type SceneEdge } from './
 const MIN_EDGE_PIXELS = 1.5;
 const DASH = 6;
 
+/** Paints the edges in view that are long enough to be seen, highlighted ones last. */
 export function paintEdges(frame: Frame, scene: Scene): void {
   const { context, theme, emphasis, camera } = frame;
   const plain: SceneEdge[][] = Array.from({ length: WEIGHTS }, () => []);

@@ -50,6 +50,10 @@ export function paintTag(
   return width;
 }
 
+/**
+ * Paints the arrow of a box that can be opened, centred at (x, y): down if `isOpen`, else to the
+ * right.
+ */
 export function paintChevron(
   context: CanvasRenderingContext2D,
   x: number,

@@ -17,6 +17,7 @@ import { isPill, paintChevron, paintStacks, paintTag } from './paint_marks';
 const MAX_TITLE_SIZE = 11;
 const MIN_TITLE_SIZE = 9;
 
+/** Paints the backgrounds and borders of open boxes. */
 export function paintOpen(frame: Frame, boxes: readonly Box[]): void {
   const { context, theme } = frame;
   paintStacks(

@@ -16,6 +16,10 @@ import type { Scene } from './scene';
  */
 const MIN_READABLE_SCALE = 0.7;
 
+/**
+ * Paints a frame of the graph: the part of `scene` that `camera` shows in `view`, whose size is
+ * in CSS pixels.
+ */
 export function paint(
   context: CanvasRenderingContext2D,
   scene: Scene,

@@ -33,6 +33,10 @@ export interface Scene {
 
 const HEAVY_BYTES = [1 << 16, 1 << 24];
 
+/**
+ * The boxes and edges of a layout, in coordinates of the drawing; `label` gives the text of a
+ * value at an edge.
+ */
 export function makeScene(
   boxes: readonly Box[],
   program: Program,

@@ -31,6 +31,10 @@ export interface CellLayout extends Place {
   readonly cellHeight: number;
 }
 
+/**
+ * Layout of the cells of programs within `width` by `height` pixels; cells are at most 22 pixels
+ * wide and high.
+ */
 export function layCells(cells: GridCellColumns, width: number, height: number): CellLayout {
   const cellWidth = Math.min(MAX_CELL, width / cells.columns);
   const cellHeight = Math.min(MAX_CELL, height / cells.rows);

@@ -10,6 +10,7 @@ import { tableOf } from '../table';
 /** Minimum change of a listed line, as a fraction of the total time; others are only counted. */
 const MIN_SHARE = 0.001;
 
+/** View of the lines whose seconds differ between two profiles by at least 0.1 % of the total. */
 export function comparisonView(record: ProfileComparisonRecord): FactsView {
   const { before_seconds, after_seconds, before, after } = record;
   const total = Math.max(before_seconds, after_seconds, 1e-12);

@@ -38,6 +38,7 @@ export interface PlacedArray {
   readonly manualAxes?: readonly string[];
 }
 
+/** The array to display for a sharding record. */
 export function placedArrayOf(record: ShardingRecord): PlacedArray {
   const mesh = new Mesh(record.mesh);
   return {
@@ -542,6 +543,7 @@ export function paintBars(
   context.fillRect(0, height - 1, width, 1);
 }
 
+/** Axis names and sizes of a mesh, for example `data=4, model=2`. */
 export function meshText(mesh: Mesh): string {
   return mesh.axisNames
     .map((name, axis) => `${oneLine(name, 24)}=${mesh.axisSizes[axis]}`)

@@ -85,6 +85,10 @@ export function deviceAt(layout: MeshLayout, x: number, y: number): number {
   );
 }
 
+/**
+ * Paints the devices of a mesh as squares in their colours, with ids where there is room, borders
+ * between processes, and axis names.
+ */
 export function paintMesh(
   context: CanvasRenderingContext2D,
   mesh: Mesh,

@@ -82,6 +82,7 @@ function isCut(tiles: Tiles, tile: number, view: TilesView): boolean {
   });
 }
 
+/** Number of the tile drawn at a point, in pixels of the picture; -1 if there is none. */
 export function tileAt(boxes: readonly TileBox[], x: number, y: number): number {
   return (
     boxes.find(
@@ -103,6 +104,7 @@ export interface TilesPaint {
   readonly highlighted: ReadonlySet<number>;
 }
 
+/** Paints the tiles of an array with their axes, and borders around the highlighted ones. */
 export function paintTiles(context: CanvasRenderingContext2D, paint: TilesPaint): void {
   const { boxes, theme, highlighted } = paint;
   const gap = boxes.length > 600 ? 0 : 1;

@@ -16,6 +16,7 @@ export interface DevicesEvents {
 /** Time within which a second click confirms the first, in milliseconds. */
 const CONFIRM_MILLISECONDS = 4000;
 
+/** Content of the devices panel: devices, their memory in bytes, meshes and live arrays. */
 export function devicesContent(state: DevicesState, events: DevicesEvents): Content {
   const { devices, arrays } = state.memory;
   if (devices.length === 0) {
