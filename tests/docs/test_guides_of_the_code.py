@@ -49,7 +49,9 @@ def test_members_are_defined_in_classes_of_that_name(guide: str) -> None:
         for path in (ROOT / folder).rglob("*.py")
     ]
     for name, member in _MEMBER.findall(_text(guide)):
-        defined = re.compile(rf"^class {name}\b.*?^    (?:def {member}\b|{member}:)", re.M | re.S)
+        defined = re.compile(
+            rf"^class {name}\b.*?^    (?:def {member}\b|{member}:)", re.MULTILINE | re.DOTALL
+        )
         assert any(f"class {name}" in source and defined.search(source) for source in sources), (
             f"{name}.{member}"
         )

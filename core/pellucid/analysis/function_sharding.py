@@ -173,7 +173,7 @@ class _Writer:
             for numbers in map(self.values.numbers, self.sites)
             for values in (values_by_number[number] for number in numbers)
         ]
-        plan = self.planned_shardings()
+        plan = self.planned_exchanges()
         runs = plan if compiled is None else self.running(compiled, plan)
         peak = self.peak(compiled, device_bytes)
         return schema.FunctionShardingRecord(
@@ -316,7 +316,7 @@ class _Writer:
 
     # Exchanges ------------------------------------------------------------------------------------
 
-    def planned_shardings(self) -> list[Exchange]:
+    def planned_exchanges(self) -> list[Exchange]:
         results = self.lowered.request.result_shardings or [None] * len(self.programs[0].outvars)
         stated = [False] * self.token_count + [each is not None for each in results]
         with self.propagation.context:

@@ -297,7 +297,7 @@ def test_a_change_of_meshes_is_explained(devices, is_abstract):
         return pl.lax.with_sharding_constraint(y, placed(line, "line"))
 
     record = analysis.sharding(f, argument((16, 8), "data", "model", mesh=square))
-    [each] = record.planned_shardings
+    [each] = record.planned
     assert (each.operation, each.axes, each.mesh, each.reason) == (
         "reshard",
         ["line"],
@@ -319,7 +319,7 @@ def test_the_same_parts_by_another_mesh_are_not_moved(devices):
     record = analysis.sharding(
         lambda x: pl.lax.with_sharding_constraint(x, placed(line, "line")) * 2, x
     )
-    assert (record.planned_shardings, record.collectives) == ([], [])
+    assert (record.planned, record.collectives) == ([], [])
 
 
 def test_a_manual_region_over_another_mesh_names_its_axes(devices):
@@ -329,7 +329,7 @@ def test_a_manual_region_over_another_mesh_names_its_axes(devices):
         lambda a: pl.lax.psum(a, "line"), mesh=line, in_specs=pl.P("line"), out_specs=pl.P()
     )
     record = analysis.sharding(lambda x: jnp.sin(x) + total(jnp.cos(x))[0, 0], x)
-    for each in (record.planned_shardings[-1], record.collectives[-1]):
+    for each in (record.planned[-1], record.collectives[-1]):
         assert (each.operation, each.axes, each.mesh) == ("all-reduce", ["line"], 1)
     assert (record.sites.manual_axes, record.sites.mesh) == ([[], ["line"]], [0, 1])
 
@@ -346,7 +346,7 @@ def test_placements_without_a_mesh_get_axes_of_their_own(devices):
 def test_a_program_on_one_device_is_whole():
     record = analysis.sharding(lambda x: x @ x, np.ones((4, 4), np.float32))
     assert [each.text for each in record.shardings] == ["P()"]
-    assert (record.collectives, record.planned_shardings, record.meshes[0].axis_names) == (
+    assert (record.collectives, record.planned, record.meshes[0].axis_names) == (
         [],
         [],
         [],
@@ -436,7 +436,7 @@ def test_what_runs_is_read_off_the_compiled_program(devices):
     assert all(each.axes and each.equation >= 0 for each in record.collectives)
     counts = [
         sum(each.operation == "all-reduce" and each.axes == ["model"] for each in part)
-        for part in (record.planned_shardings, record.collectives)
+        for part in (record.planned, record.collectives)
     ]
     is_reported = any(each.startswith("all-reduce over model:") for each in record.differences)
     assert is_reported == (counts[0] != counts[1])
