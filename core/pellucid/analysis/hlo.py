@@ -56,7 +56,7 @@ class Module:
                 equation, frame = places.get(each.equation or -1, (None, 0))
                 computation.instructions[i] = each._replace(equation=equation, frame=frame)
 
-    def called_computations(self, instruction: Instruction) -> list[Computation]:
+    def called(self, instruction: Instruction) -> list[Computation]:
         """The computations that an instruction calls."""
         return [self.by_name[name] for _, name in instruction.called]
 
@@ -73,7 +73,7 @@ class Module:
             count = None if run.count is None or trips is None else run.count * trips
             if instruction.equation is not None:
                 around = (*around, instruction.equation)
-            for computation in self.called_computations(instruction):
+            for computation in self.called(instruction):
                 yield from self._runs(Run(computation, count, around))
 
 

@@ -61,7 +61,7 @@ class ModuleCosts:
         """Bytes that a fused kernel reads and writes: of its operands, only the used parts."""
         read = [_bytes(self.shapes[name]) for name in instruction.operands]
         written = _bytes(self.shapes[instruction.name])
-        called = self._module.called_computations(instruction)
+        called = self._module.called(instruction)
         if instruction.opcode == "fusion" and len(called) == 1:
             parts = _Parts(called[0], self.shapes)
             read = [parts.read(number, whole) for number, whole in enumerate(read)]

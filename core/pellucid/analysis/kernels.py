@@ -124,7 +124,7 @@ def instructions_within(
         return
     trips = instruction.trips
     count = None if count is None or trips is None else count * trips
-    for computation in module.called_computations(instruction):
+    for computation in module.called(instruction):
         for each in computation.instructions:
             if each.opcode == "fusion" or each.opcode in RUNS_PROGRAMS:
                 yield from instructions_within(module, each, count)

@@ -35,7 +35,7 @@ class XlaMetadataCall(Shown, JaxprCall[XlaMetadataCallParams]):
 
     name = "xla_metadata_call"
 
-    def called_program(self, params: Any) -> None:
+    def called(self, params: Any) -> None:
         return None  # a call that is inlined loses its metadata
 
     def lower(self, ctx, operands, params: Any):

@@ -121,7 +121,7 @@ def jaxpr_subcomp(
     outer = ctx.tokens
     ctx.tokens = outer | dict(tokens.items())
     try:
-        with ctx.name_scope(f"{inner}/" if inner else ""):
+        with ctx.named(f"{inner}/" if inner else ""):
             results = ctx.inline(jaxpr, consts_for_constvars, args)
         return results, TokenSet(ctx.tokens).subset(tokens.effects())
     finally:

@@ -182,7 +182,7 @@ class Primitive(Runs, BuiltIn[Keywords], metaclass=_CountsBuiltIns):
                     + (", or a list of them." if self.multiple_results else "."),
                 )
             _check_layout(self, result)
-        return tuple(self.add_meshes(avals, results, params)), frozenset(answer[1])
+        return tuple(self.typed(avals, results, params)), frozenset(answer[1])
 
     def abstract_eval(self, avals, params):
         return self.types(avals, params)[0]

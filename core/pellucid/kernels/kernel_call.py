@@ -163,7 +163,7 @@ class KernelCall(Shown, Defined[KernelCallParams]):
             super().jvp(primals, tangents, params) if results is None else split_tangents(*results)
         )
 
-    def propagate_masks(self, operands, lives, params):
+    def masked(self, operands, lives, params):
         # It stays a kernel: what is known of elements ends here.
         return unknown(bind(self, *operands, params=params))
 

@@ -132,7 +132,7 @@ class FirstDifference:
         """Figure of the operation: the lines that lead to it, its operands and both results. Notebooks display it by default."""
         return Figure(self.record(), str(self), f"<pre>{html.escape(str(self))}</pre>")
 
-    def open_session(self) -> tuple[str, DebugSession]:
+    def opened(self) -> tuple[str, DebugSession]:
         """The name of the call, and a session at the line of the operation."""
         assert self.begin is not None
         assert self.operation is not None

@@ -160,7 +160,7 @@ class Divergence:
         largest = self.largest
         return largest if largest is not None and np.isinf(largest.error) else self.first
 
-    def open_session(self) -> tuple[str, DebugSession]:
+    def opened(self) -> tuple[str, DebugSession]:
         """(name of the call, a session of run `a` before the first operation whose error is infinite, or else whose results differ)."""
         assert self._begin is not None
         row = self._opened_row

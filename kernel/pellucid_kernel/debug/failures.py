@@ -98,7 +98,7 @@ def session_at(number: int) -> tuple[str, DebugSession]:
             do="Run its cell again, and stop there then.",
         )
     if not isinstance(shown, BaseException):
-        return shown.open_session()
+        return shown.opened()
     return _failure(shown).failed_call.name, post_mortem(shown)
 
 

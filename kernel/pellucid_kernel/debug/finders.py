@@ -97,7 +97,7 @@ class Finding:
     def __repr__(self) -> str:
         return f"Finding({self})"
 
-    def open_session(self) -> tuple[str, DebugSession]:
+    def opened(self) -> tuple[str, DebugSession]:
         """(name of the call, a new session before the operation)."""
         return self._name, self.session.again().go_to_place(self._place)
 

@@ -195,7 +195,7 @@ class Explanation:
         """Figure of the norms by line and the paths of faults. Notebooks display it by default."""
         return Figure(self.record(), str(self), f"<pre>{html.escape(str(self))}</pre>")
 
-    def open_session(self) -> tuple[str, DebugSession]:
+    def opened(self) -> tuple[str, DebugSession]:
         """(name of the gradient's call, a session before the operation that first gives its fault)."""
         step = self._opened_step
         assert step is not None

@@ -128,7 +128,7 @@ class Repetition:
         """Figure of the first operation: the lines that lead to it, its operands and results. Notebooks display it by default."""
         return Figure(self.record(), str(self), f"<pre>{html.escape(str(self))}</pre>")
 
-    def open_session(self) -> tuple[str, DebugSession]:
+    def opened(self) -> tuple[str, DebugSession]:
         """The name of the call, and a session at the line of the first operation that doesn't repeat."""
         assert self._begin is not None
         assert self._operation is not None

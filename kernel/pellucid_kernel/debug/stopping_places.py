@@ -21,7 +21,7 @@ _shown: weakref.WeakValueDictionary[int, Any] = weakref.WeakValueDictionary()
 class StoppingPlace(Protocol):
     """An object that can open a debugging session at a place of a call."""
 
-    def open_session(self) -> tuple[str, DebugSession]:
+    def opened(self) -> tuple[str, DebugSession]:
         """(name of the call, a session at the place)."""
         ...
 

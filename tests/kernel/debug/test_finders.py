@@ -110,7 +110,7 @@ def test_runs_are_compared_and_opened_at_the_iteration_of_a_loop() -> None:
     assert [row.primitive for row in divergence.rows if row.iterations == (3,)] == [
         "mul", "reduce_sum",
     ]  # fmt: skip
-    _, session = divergence.open_session()
+    _, session = divergence.opened()
     assert [*session.stack()[-2].run.split()][:2] == ["(iteration", "3"]
     assert session.equation.primitive.name == "mul"
     assert session.operands()[0].dtype == np.float16
@@ -130,7 +130,7 @@ def test_loops_are_compared_within_loops_and_branches() -> None:
 
     divergence = diverge(looped, b=lambda x: looped(x, x - 1.0))(2.0)
     assert (divergence.first.primitive, divergence.first.iterations) == ("select_n", (1, 2))
-    _, session = divergence.open_session()
+    _, session = divergence.opened()
     assert "in iteration 2 of iteration 1" in str(divergence)
     assert [frame.run for frame in session.stack() if frame.run] == [
         "(iteration 1 of 3)", "(iteration 2 of 4)",
@@ -142,7 +142,7 @@ def test_positions_of_a_mesh_are_compared_as_a_whole() -> None:
     mapped = pl.shard_map(lambda x: jnp.exp(x * 12.0), mesh=mesh, in_specs=pl.P("x"), out_specs=pl.P("x"))  # fmt: skip
     divergence = diverge(mapped, a=np.float16, b=np.float32)(np.ones(8, np.float32))
     assert divergence.largest.primitive == "shard_map"
-    assert divergence.open_session()[1].equation.primitive.name == "shard_map"
+    assert divergence.opened()[1].equation.primitive.name == "shard_map"
 
 
 def test_compiled_eager_flagged_and_sharded_runs_are_compared() -> None:
@@ -189,7 +189,7 @@ def test_what_exact_arithmetic_cures_is_said(monkeypatch) -> None:
     assert drawn.values[-1].values.high == difference.ulps
     data, metadata = opened._repr_mimebundle_()
     assert data["text/plain"] == str(opened)
-    name, session = stopping_places.thing_of(metadata["pellucid"]["failure"]).open_session()
+    name, session = stopping_places.thing_of(metadata["pellucid"]["failure"]).opened()
     assert (name, session.stack()[-1].line) == ("straight", drawn.way.line[-1])
     equal = first_difference(lambda x: x * 2.0)(x)
     assert equal.are_equal
@@ -352,7 +352,7 @@ def test_a_fault_within_a_loop_is_followed_and_opened_where_it_begins() -> None:
     assert gradient.iterations == (1,)
     assert f"{line_of(looped, 5)[:-1]}, in iteration 1: `root" in str(explanation)
     assert explanation.finding.iterations == [1]
-    for session in (explanation.open_session()[1], explanation.finding.open_session()[1]):
+    for session in (explanation.opened()[1], explanation.finding.open_session()[1]):
         # The first root is sqrt(0.9), so that the next carry is sqrt(0.9) * 2.9 - 0.9.
         assert session.equation.primitive.name == "sqrt"
         np.testing.assert_allclose(session.variables()["c"], 0.9**0.5 * 2.9 - 0.9, 1e-5)

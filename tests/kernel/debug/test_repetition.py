@@ -91,7 +91,7 @@ def test_the_figure_draws_the_first_operation_that_does_not_repeat_and_opens_it(
     assert distance == ulps(np.float32(first), np.float32(other))
     data, metadata = repetition._repr_mimebundle_()
     assert data["text/plain"] == str(repetition)
-    name, session = stopping_places.thing_of(metadata["pellucid"]["failure"]).open_session()
+    name, session = stopping_places.thing_of(metadata["pellucid"]["failure"]).opened()
     assert name == "f"
     assert [frame.line for frame in session.stack()[-2:]] == record.way.line[-2:]
     assert record.way.line[-2] == f.__code__.co_firstlineno + 2

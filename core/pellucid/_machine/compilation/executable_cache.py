@@ -145,4 +145,4 @@ def _equation_count(jaxpr: Jaxpr) -> int:
     def count() -> int:
         return sum(1 + sum(map(_equation_count, subjaxprs(e.params))) for e in jaxpr.equations)
 
-    return jaxpr.cached("equation count", count)
+    return jaxpr.remembered("equation count", count)

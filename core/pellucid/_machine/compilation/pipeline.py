@@ -470,7 +470,7 @@ def _computed_bytes(jaxpr: Jaxpr) -> int:
         n_bytes = sum(getattr(var.aval, "nbytes", 0) for var in results)
         return n_bytes + sum(map(_computed_bytes, inner))
 
-    return jaxpr.cached("computed bytes", total)
+    return jaxpr.remembered("computed bytes", total)
 
 
 def _result_shardings(avals: Avals, request: Request) -> Shardings | None:

@@ -84,7 +84,7 @@ def _device_list(devices: tuple[Device, ...]) -> DeviceList:
 
 def placements_in(jaxpr: Jaxpr) -> tuple[Any, ...]:
     """Meshes, shardings and devices that equations of `jaxpr` specify, also within inner programs; cached."""
-    return jaxpr.cached(
+    return jaxpr.remembered(
         "placements",
         lambda: tuple(
             {x: None for e in jaxpr.equations for x in placements_of(e.primitive, e.params)}

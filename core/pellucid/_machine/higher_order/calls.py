@@ -47,7 +47,7 @@ def without_calls(jaxpr: Jaxpr, excluded: Primitive | None = None) -> Jaxpr:
         body = called_program(equation.primitive, equation.params)
         return None if body is None or equation.primitive is excluded else ClosedJaxpr(body)
 
-    return jaxpr.cached(("without calls", excluded), lambda: inline_programs(jaxpr, body_of)[0])
+    return jaxpr.remembered(("without calls", excluded), lambda: inline_programs(jaxpr, body_of)[0])
 
 
 def select_rows(which: Any, *cases: Any) -> Any:
@@ -68,7 +68,7 @@ class JaxprCall(Linearized, OneJaxprPrimitive[P], Structured[P]):
     def with_slots(self, params: Any, slots):
         return params.on(slots.programs[0].program)
 
-    def called_program(self, params):
+    def called(self, params):
         return self.program(params).jaxpr
 
     def jvp(self, primals, tangents, params: Any):

@@ -473,7 +473,7 @@ class CustomCall(OneJaxprPrimitive[P], Structured[P]):
         changes = {self.program_field: slots.programs[0].program}
         return params._replace(**changes, num_consts=params.num_consts + added)
 
-    def propagate_masks(self, operands, lives, params):
+    def masked(self, operands, lives, params):
         # The user's rules stay with the call, whose linear structure is unknown.
         return unknown(bind(self, *operands, params=params))
 
@@ -516,7 +516,7 @@ class DerivativeCall(Shown, CustomCall[P]):
     def dead_code(self, used, equation):
         used_operands = [True] * len(equation.operands)
         jaxpr = equation.params.call_jaxpr.jaxpr
-        program = jaxpr.cached(
+        program = jaxpr.remembered(
             ("used results", tuple(used)),
             lambda: ClosedJaxpr(remove_dead_equations(jaxpr, used, keep_inputs=True)[0]),
         )

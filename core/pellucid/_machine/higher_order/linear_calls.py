@@ -120,7 +120,7 @@ class LinearCall(CustomCall[LinearCallParams]):
         linear_cts = [ct for x, ct in strict_zip(operands[n:], cts) if is_linear(x)]
         return cotangents_of(operands, linear_cts, [True] * len(linear_cts))
 
-    def propagate_masks(self, operands, lives, params):
+    def masked(self, operands, lives, params):
         n, results = params.num_res, bind(self, *operands, params=params)
         if any(map(is_cotangent, lives[:n])):
             return unknown(results)
@@ -274,7 +274,7 @@ class LinearSolve(Masked, HigherOrderPrimitive[LinearSolveParams]):
         )  # fmt: skip
         return cotangents_of(operands, cts[:n], [True] * n)
 
-    def propagate_masks(self, operands, lives, params):
+    def masked(self, operands, lives, params):
         results = bind(self, *operands, params=params)
         const_lives, b_lives = params.split(lives)
         if any(map(is_cotangent, chain(*const_lives))):

@@ -273,7 +273,7 @@ class Scan(Linearized, Structured[ScanParams]):
         counter = shaped_array((), dtype)
 
         def advance(i: Any, by: int) -> Any:
-            with ctx.name_scope("", "add"):
+            with ctx.named("", "add"):
                 return ctx.op1("stablehlo.add", counter, [i, ctx.constant(dtype.type(by))])
 
         def steps(first: Any, values: Operands, count: int) -> Values:
@@ -284,13 +284,13 @@ class Scan(Linearized, Structured[ScanParams]):
                 i = advance(first, k) if k else first
                 if params.reverse:
                     last = ctx.constant(length - 1, dtype)
-                    with ctx.name_scope("", "sub"):
+                    with ctx.named("", "sub"):
                         i = ctx.op1("stablehlo.subtract", counter, [last, i])
                 # The body takes one element of each of xs, and returns (carry, one element for each of ys).
                 elements = [
                     element_at(ctx, x, a, i, element_type(a)) for x, a in strict_zip(xs, xs_avals)
                 ]
-                with ctx.name_scope("closed_call/"):
+                with ctx.named("closed_call/"):
                     results = ctx.inline(jaxpr, (), [*consts, *carry, *elements])
                 carry = results[:n]
                 ys = [
@@ -299,7 +299,7 @@ class Scan(Linearized, Structured[ScanParams]):
                 ]
             return [*carry, *ys]
 
-        with ctx.name_scope("", "broadcast_in_dim"):
+        with ctx.named("", "broadcast_in_dim"):
             # Ys are initialized with zeros, and filled with one element per step.
             values = [*carry, *map(ctx.zeros, ys_avals)]
         unroll = _steps_per_trip(params)
@@ -312,7 +312,7 @@ class Scan(Linearized, Structured[ScanParams]):
             limit = trips * unroll
 
             def condition(values):
-                with ctx.name_scope("", "lt"):
+                with ctx.named("", "lt"):
                     return ctx.compare(values[0], ctx.constant(limit, dtype), "LT", counter)
 
             def body(values):

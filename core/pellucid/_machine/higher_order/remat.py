@@ -134,7 +134,7 @@ class Remat(JaxprCall[RematParams]):
                 barrier = ctx.op("stablehlo.optimization_barrier", [x.type for x in moved], moved)
                 for i, x in strict_zip(behind, barrier.results):
                     operands[i] = x
-        with ctx.name_scope("checkpoint/"):
+        with ctx.named("checkpoint/"):
             return ctx.inline(params.jaxpr.jaxpr, (), operands)
 
 

@@ -31,7 +31,7 @@ class RematOpt(Defined[RematOptParams]):
     name = "remat_opt"
     definition = closed_call_p
 
-    def called_program(self, params):
+    def called(self, params):
         return None
 
     def batch(self, axis, operands, dims, params):

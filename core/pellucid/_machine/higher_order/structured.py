@@ -82,7 +82,7 @@ class Structured(Masked, OnReferences, HigherOrderPrimitive[P]):
         """The context in which programs that are derived from those of `params` are traced."""
         return contextlib.nullcontext()
 
-    def select_entries(self, params: P, operands: Mask, results: Mask) -> P:
+    def selected(self, params: P, operands: Mask, results: Mask) -> P:
         """`params` without the entries that they have for operands and results that aren't marked."""
         return params
 
@@ -146,7 +146,7 @@ class Structured(Masked, OnReferences, HigherOrderPrimitive[P]):
             cell.value = value
         return results[len(cells) :]
 
-    def propagate_masks(self, operands, lives, params):
+    def masked(self, operands, lives, params):
         slots = self.slots(params)
         lives = [live if is_maskable(x) else None for x, live in strict_zip(operands, lives)]
         groups, group_lives = slots.split(operands), slots.split(lives)
@@ -178,7 +178,7 @@ class Structured(Masked, OnReferences, HigherOrderPrimitive[P]):
         first, *others = [slot.program.jaxpr for slot in slots.programs]
         # Masks of operands and results of the equation; `programs` is None if nothing is removed.
         key = ("dead code", tuple(used), slots.operands, tuple(others))
-        programs, used_operands, used_results = first.cached(key, lambda: _prune(slots, used))
+        programs, used_operands, used_results = first.remembered(key, lambda: _prune(slots, used))
         if programs is None:
             return used_operands, equation
         if not any(used) and not any(program.effects for program in programs):
@@ -192,7 +192,7 @@ class Structured(Masked, OnReferences, HigherOrderPrimitive[P]):
             operands=list(compress(equation.operands, used_operands)),
             results=list(compress(equation.results, used_results)),
             params=self.with_slots(
-                self.select_entries(equation.params, used_operands, used_results), pruned
+                self.selected(equation.params, used_operands, used_results), pruned
             ),
         )
 

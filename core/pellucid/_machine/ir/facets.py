@@ -75,7 +75,7 @@ class OnReferences:
 class Masked:
     """A primitive with a rule for cotangents that record which of their elements are structurally zero."""
 
-    def propagate_masks(self, operands: Operands, lives: Sequence[Any], params: Any) -> Any:
+    def masked(self, operands: Operands, lives: Sequence[Any], params: Any) -> Any:
         """(results, known zeros of each result), from the operands and their known zeros."""
         raise NotImplementedError(type(self))
 

@@ -230,7 +230,7 @@ class Jaxpr:
         self.memo: dict[Any, Any] = {}
         """Programs derived from this one (its derivative, its batched form), by key."""
 
-    def cached(self, key: Any, derive: Callable[[], T]) -> T:
+    def remembered(self, key: Any, derive: Callable[[], T]) -> T:
         """`derive()`, called only once for each `key`."""
         derived = self.memo.get(key)
         if derived is None:
@@ -240,7 +240,7 @@ class Jaxpr:
     @property
     def eqns(self) -> list[JaxprEqn]:
         """The equations in the reference's form."""
-        return self.cached("eqns", lambda: [*map(JaxprEqn, self.equations)])
+        return self.remembered("eqns", lambda: [*map(JaxprEqn, self.equations)])
 
     @property
     def debug_info(self) -> DebugInfo | None:
@@ -386,7 +386,7 @@ class DebugInfo:
         self._result_names = names = _name_tuple(self._result_names)
         return names
 
-    def rearrange(
+    def rearranged(
         self, n_inputs: int, inputs: Sequence[int | None], results: Sequence[int] | None = None
     ) -> DebugInfo:
         """Names for a program derived from one with `n_inputs` inputs; `inputs` are positions there, None for new
@@ -426,7 +426,7 @@ def _name_tuple(names: LateNames) -> Names:
 
 def uses_references(jaxpr: Jaxpr) -> bool:
     """Whether `jaxpr`, or a program within it, creates or uses references."""
-    return jaxpr.cached(
+    return jaxpr.remembered(
         "uses references",
         lambda: any(
             any(isinstance(effect, StateEffect) for effect in e.effects)
@@ -446,7 +446,7 @@ def axis_names(primitive: Primitive, params: Any) -> frozenset[Any]:
 
 def axis_names_of(jaxpr: Jaxpr) -> frozenset[Any]:
     """The named axes that a program's equations refer to and don't bind."""
-    return jaxpr.cached(
+    return jaxpr.remembered(
         "axis names",
         lambda: _NO_AXES.union(*(axis_names(e.primitive, e.params) for e in jaxpr.equations)),
     )

@@ -209,7 +209,7 @@ class Primitive(Interpreted, Generic[P]):
     operands.
     """
 
-    def add_meshes(self, avals: Avals, results: Results, params: P) -> Results:
+    def typed(self, avals: Avals, results: Results, params: P) -> Results:
         """The types `results`, with meshes added: the last step of type inference.
 
         By default they are sharded over Explicit mesh axes like the operands, and vary over the manual axes over which
@@ -292,7 +292,7 @@ class HigherOrderPrimitive(Primitive[P]):
         """`params` with the programs, and the group sizes, of `slots`."""
         raise self.missing("with_slots")
 
-    def called_program(self, params: P) -> Any:
+    def called(self, params: P) -> Any:
         """The program, if the primitive only calls one; else None."""
         return None
 
@@ -338,7 +338,7 @@ def derived_types(
             got=", ".join(aval.text() for aval in avals),
             do="Read what the reference holds: `ref[...]`.",
         )
-    results = self.add_meshes(avals, self.abstract_eval(avals, params), params)
+    results = self.typed(avals, self.abstract_eval(avals, params), params)
     return tuple(results), self.effects(avals, params)
 
 
@@ -349,7 +349,7 @@ def asked_layout(primitive: Primitive[P], params: P) -> NamedSharding | None:
 
 def called_program(primitive: Primitive[P], params: P) -> Any:
     """The program, if an equation only calls one; else None."""
-    return primitive.called_program(params) if isinstance(primitive, HigherOrderPrimitive) else None
+    return primitive.called(params) if isinstance(primitive, HigherOrderPrimitive) else None
 
 
 def is_always_transformed(primitive: Primitive) -> bool:

@@ -47,7 +47,7 @@ def remove_dead_equations(
     debug = jaxpr.debug
     if debug is not None and not (all(used_inputs) and all(used)):
         positions = [i for i, u in enumerate(used_inputs) if u]
-        debug = debug.rearrange(len(used_inputs), positions, [i for i, u in enumerate(used) if u])
+        debug = debug.rearranged(len(used_inputs), positions, [i for i, u in enumerate(used) if u])
     pruned = Jaxpr(
         [v for v in jaxpr.constvars if v in live],
         [v for v, u in strict_zip(jaxpr.invars, used_inputs) if u],
@@ -64,7 +64,7 @@ def constants_as_inputs(jaxpr: Jaxpr, retained: Collection[Var] = ()) -> Jaxpr:
     if not passed:
         return jaxpr
     n = len(jaxpr.invars)
-    debug = jaxpr.debug and jaxpr.debug.rearrange(n, [*[None] * len(passed), *range(n)])
+    debug = jaxpr.debug and jaxpr.debug.rearranged(n, [*[None] * len(passed), *range(n)])
     return jaxpr.replace(constvars=tuple(retained), invars=(*passed, *jaxpr.invars), debug=debug)
 
 
@@ -97,10 +97,10 @@ def rearrange_program(
         invars = [jaxpr.invars[i] if isinstance(i, int) else Var(i) for i in inputs]
         outvars = [jaxpr.outvars[i] if i >= 0 else jaxpr.invars[~i] for i in results]
         positions = [i if isinstance(i, int) else None for i in inputs]
-        debug = jaxpr.debug and jaxpr.debug.rearrange(len(jaxpr.invars), positions, results)
+        debug = jaxpr.debug and jaxpr.debug.rearranged(len(jaxpr.invars), positions, results)
         return ClosedJaxpr(jaxpr.replace(invars=invars, outvars=outvars, debug=debug))
 
-    return jaxpr.cached(("rearranged", *key), derive)
+    return jaxpr.remembered(("rearranged", *key), derive)
 
 
 def drop_forwarded_results(
@@ -134,7 +134,7 @@ def with_variables_as_inputs(
     if debug is not None:
         same = zip(results, jaxpr.outvars, strict=False)  # further results are residuals
         places = [i if a is b else -1 for i, (a, b) in enumerate(same)]
-        debug = debug.rearrange(n, [*range(n), *[None] * len(inputs)], places)
+        debug = debug.rearranged(n, [*range(n), *[None] * len(inputs)], places)
     program = Jaxpr(
         jaxpr.constvars,
         [*jaxpr.invars, *inputs.values()],

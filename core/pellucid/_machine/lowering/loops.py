@@ -28,7 +28,7 @@ def while_loop(
     """Runs `while condition(values): values = body(values)` from `initial`; returns the final values."""
     n = len(effects)
     all_avals = [*(abstract_token for _ in effects), *avals]
-    with ctx.name_scope("", "while"):
+    with ctx.named("", "while"):
         loop = ctx.op(
             "stablehlo.while",
             ctx.types(all_avals),
@@ -36,9 +36,9 @@ def while_loop(
             regions=2,
         )
     outer = ctx.tokens
-    with ctx.inside(loop.regions[0], all_avals) as arguments, ctx.name_scope("while/cond/"):
+    with ctx.inside(loop.regions[0], all_avals) as arguments, ctx.named("while/cond/"):
         ctx.op("stablehlo.return", [], [condition(arguments[n:])])
-    with ctx.inside(loop.regions[1], all_avals) as arguments, ctx.name_scope("while/body/"):
+    with ctx.inside(loop.regions[1], all_avals) as arguments, ctx.named("while/body/"):
         ctx.tokens = outer | dict(strict_zip(effects, arguments[:n]))
         ctx.loop_depth += 1
         results = body(arguments[n:])
@@ -59,7 +59,7 @@ def case(
     operation = ctx.op("stablehlo.case", ctx.types(all_avals), [index], regions=len(branches))
     outer = ctx.tokens
     for i, (region, branch) in enumerate(strict_zip(operation.regions, branches)):
-        with ctx.inside(region, []), ctx.name_scope(f"cond/branch_{i}_fun/"):
+        with ctx.inside(region, []), ctx.named(f"cond/branch_{i}_fun/"):
             ctx.tokens = dict(outer)
             results = branch()
             ctx.op("stablehlo.return", [], [*(ctx.tokens[e] for e in effects), *results])
@@ -85,12 +85,12 @@ def element_at(ctx: LoweringContext, x: Any, aval: Any, index: Any, element: Any
     full, part = physical(aval), physical(element)
     window = shaped_array((1, *part.shape), part.dtype)
     scope = "jit(dynamic_index_in_dim)/"
-    with ctx.name_scope(scope, "dynamic_slice"):
+    with ctx.named(scope, "dynamic_slice"):
         row = ctx.op1(
             "stablehlo.dynamic_slice", window, [x, *_starts(ctx, index, full.ndim)],
             {"slice_sizes": window.shape},
         )  # fmt: skip
-    with ctx.name_scope(scope, "squeeze"):
+    with ctx.named(scope, "squeeze"):
         return ctx.reshape(row, part)
 
 
@@ -100,9 +100,9 @@ def with_element_at(
     """`x` with `x[index] = value`."""
     full, part = physical(aval), physical(element)
     scope = "jit(dynamic_update_index_in_dim)/"
-    with ctx.name_scope(scope, "broadcast_in_dim"):
+    with ctx.named(scope, "broadcast_in_dim"):
         window = ctx.reshape(value, shaped_array((1, *part.shape), part.dtype))
-    with ctx.name_scope(scope, "dynamic_update_slice"):
+    with ctx.named(scope, "dynamic_update_slice"):
         return ctx.op1(
             "stablehlo.dynamic_update_slice", full, [x, window, *_starts(ctx, index, full.ndim)]
         )

@@ -464,7 +464,7 @@ class LoweringContext(OperationBuilder):
                 # The equations of programs have types of their own.
                 if not isinstance(equation.primitive, HigherOrderPrimitive):
                     compute_with_addends(self, inputs, results)
-                results = list(map(self.constrain_to_type, results, self.avals_out))
+                results = list(map(self.as_typed, results, self.avals_out))
             values.update(strict_zip(equation.results, results))
             if listener is not None:
                 listener.lowered(equation, results)
@@ -512,7 +512,7 @@ class LoweringContext(OperationBuilder):
         """A constant for a literal."""
         return self.constant(np.asarray(literal.val, dtype=literal.aval.dtype))  # pyright: ignore[reportAttributeAccessIssue, reportUnknownMemberType, reportUnknownArgumentType]  # of an array
 
-    def name_scope(
+    def named(
         self, scope: str, operation: str | None = None
     ) -> contextlib.AbstractContextManager[None]:
         """Context manager that appends `scope`, such as `while/body/`, to the path of the current equation.

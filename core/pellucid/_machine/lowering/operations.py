@@ -503,7 +503,7 @@ class OperationBuilder(RuleContext):
         dims = self.sharding_attributes.uneven_dims(aval, uneven_along)
         return self.whole_along(fault, x, aval, dims) if dims else x
 
-    def constrain_to_type(self, x: ir.Value, aval: Any) -> ir.Value:
+    def as_typed(self, x: ir.Value, aval: Any) -> ir.Value:
         """Annotates `x` with the sharding over Explicit mesh axes in its type `aval`."""
         sharding = self.placed_by_type(aval)
         return x if sharding is None else self.constrain(x, sharding, aval, leave_auto_open=True)

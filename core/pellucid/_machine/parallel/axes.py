@@ -286,8 +286,8 @@ class LinearExchange(Collective, Movement[P]):
     def factors(self, avals, results, params):
         return alike(avals, results, "!", self.worked_dims(params))
 
-    def add_meshes(self, avals, results, params: Any):
-        [result] = super().add_meshes(avals, results, params)
+    def typed(self, avals, results, params: Any):
+        [result] = super().typed(avals, results, params)
         if self.state is None:
             return [result]
         mesh = getattr(params, "mesh", None)

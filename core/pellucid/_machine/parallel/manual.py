@@ -260,7 +260,7 @@ class ShardMap(
     def scope(self, params):
         return params.scope()
 
-    def select_entries(self, params, operands, results):
+    def selected(self, params, operands, results):
         return params._replace(
             in_specs=tuple(compress(params.in_specs, operands)),
             out_specs=tuple(compress(params.out_specs, results)),
@@ -318,7 +318,7 @@ class ShardMap(
         inputs = (*consts, *compress(operands, is_residual), *nonzero(cotangents))
         return cotangents_of(operands, bind(self, *inputs, params=called), mask_out)
 
-    def propagate_masks(self, operands, lives, params):
+    def masked(self, operands, lives, params):
         # Positions have parts of the operands, so what the program fixes of them isn't fixed there.
         of_whole = [
             kind_of_live(live) if is_maskable(x) else None
@@ -369,7 +369,7 @@ class ShardMap(
         self.check_when_compiled(ctx, params)
         operand_parts = Parts(params.in_specs, ctx.avals_in, jaxpr.in_avals)
         result_parts = Parts(params.out_specs, ctx.avals_out, jaxpr.out_avals)
-        with ctx.name_scope("shard_map/", ""):
+        with ctx.named("shard_map/", ""):
             return manual_computation(
                 ctx, params.mesh, params.newly_manual_axes, operand_parts, result_parts, operands,
                 lambda parts: ctx.inline(jaxpr, (), parts),

@@ -62,8 +62,8 @@ class AllReduce(Collective, Primitive[CollectiveParams]):
     def abstract_eval(self, avals, params):
         return avals
 
-    def add_meshes(self, avals, results, params):
-        [result] = super().add_meshes(avals, results, params)
+    def typed(self, avals, results, params):
+        [result] = super().typed(avals, results, params)
         if params.axis_index_groups is not None:
             return [result]
         return [result.update(varying=result.varying.difference(params.axes))]

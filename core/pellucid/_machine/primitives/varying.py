@@ -90,7 +90,7 @@ class Recast(Collective, Shown, Identity[MarkParams]):
         self.state, self.inverse = state, inverse
         super().__init__(name)
 
-    def add_meshes(self, avals, results, params):
+    def typed(self, avals, results, params):
         return [with_state(avals[0], frozenset(params.axes), self.state, params.mesh)]
 
     def operand_cotangent(self, cotangent, aval, params):
@@ -145,7 +145,7 @@ class PVary(Identity[PVaryParams]):
         [x] = avals
         return [x.update(varying=x.varying.union(params.axes))]
 
-    def add_meshes(self, avals, results, params):
+    def typed(self, avals, results, params):
         return results
 
     def operand_cotangent(self, cotangent, aval, params):

@@ -92,7 +92,7 @@ def discharge_program(jaxpr: Jaxpr, operands: Operands | None = None) -> Dischar
         for i, x in enumerate(operands or ())
         if type(x) is not ReferenceCell and is_reference(jaxpr.invars[i])
     )
-    return jaxpr.cached(("discharged", passed), lambda: _discharge_program(jaxpr, passed))
+    return jaxpr.remembered(("discharged", passed), lambda: _discharge_program(jaxpr, passed))
 
 
 def without_references(jaxpr: Jaxpr) -> tuple[Jaxpr, Values]:

@@ -84,28 +84,28 @@ class Tracer(Described):
         """
         return None
 
-    def transformed_value(self) -> Any:
+    def transformed(self) -> Any:
         """The value of the enclosing trace that this one transforms, for example a whole batch; None if there is none."""
         return None
 
     def origin(self) -> str | None:
         """Place where the value was made, for error messages."""
-        value = self.transformed_value()
+        value = self.transformed()
         return value.origin() if isinstance(value, Tracer) else None
 
     def argument_name(self) -> str | None:
         """Name of the value as an argument of a traced or transformed function; None if it isn't one."""
-        name, value = self._trace.name_of_argument(self), self.transformed_value()
+        name, value = self._trace.name_of_argument(self), self.transformed()
         return value.argument_name() if name is None and isinstance(value, Tracer) else name
 
     def only_argument(self) -> str | None:
         """Name of the only argument of a traced function that the value was computed from; None if there are several."""
-        value = self.transformed_value()
+        value = self.transformed()
         return value.only_argument() if isinstance(value, Tracer) else None
 
     def batches(self) -> tuple[int, ...]:
         """Sizes of the batches of which the value is one element, innermost first."""
-        value = self.transformed_value()
+        value = self.transformed()
         return value.batches() if isinstance(value, Tracer) else ()
 
     def __repr__(self) -> str:

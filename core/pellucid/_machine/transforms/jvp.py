@@ -59,7 +59,7 @@ def jvp_flat(
     `function` returns (results, auxiliary values); the latter may be any objects.
     """
     trace = JVPTrace(context.trace)
-    arguments = trace.make_tracers(primals, tangents)
+    arguments = trace.joined(primals, tangents)
     try:
         with use_trace(trace):
             results, aux = function(*arguments)
@@ -138,7 +138,7 @@ class JVPTracer(Tracer):
     def details(self) -> str:
         return f", primal={self.primal}"
 
-    def transformed_value(self) -> Any:
+    def transformed(self) -> Any:
         return self.primal
 
 
@@ -186,7 +186,7 @@ class JVPTrace(Trace):
         """The value of `x` without its tangent."""
         return _primal_and_tangent(x)[0] if type(x) is JVPTracer and x._trace is self else x
 
-    def make_tracers(self, primals: Operands, tangents: Operands) -> Values:
+    def joined(self, primals: Operands, tangents: Operands) -> Values:
         """Tracers of values with their tangents; plain values where the tangent is zero."""
         return [
             p if type(t) is Zero else JVPTracer(self, p, t)
@@ -213,9 +213,7 @@ class JVPTrace(Trace):
         for i, t in enumerate(tangents):
             if t is None:
                 tangents[i] = Zero(type_of(primals[i]).tangent())
-        return self.make_tracers(
-            *self._derivative(primitive, tuple(primals), tuple(tangents), params)
-        )
+        return self.joined(*self._derivative(primitive, tuple(primals), tuple(tangents), params))
 
     def _derivative(
         self, primitive: Primitive, primals: Operands, tangents: Operands, params: Any
@@ -231,7 +229,7 @@ class JVPTrace(Trace):
                 return self.parent.custom_call(call, primals)
         with use_trace(self.rules):
             results, out_tangents = call.rule(primals, tangents)
-        return self.make_tracers(results, out_tangents)
+        return self.joined(results, out_tangents)
 
 
 def concrete_value(x: Any) -> Any:

@@ -379,7 +379,7 @@ class LinearizeTrace(JVPTrace):
         """Stages an equation of the linear program, for rules that split programs."""
         return self.rules.stage_equation(primitive, operands, params)
 
-    def make_tracers(self, primals: Operands, tangents: Operands) -> Values:
+    def joined(self, primals: Operands, tangents: Operands) -> Values:
         """Tracers of values with their tangents; plain values for zero tangents.
 
         A tangent that doesn't depend on the linear inputs (a rule computed it from constants) becomes a constant of the
@@ -447,7 +447,7 @@ class LinearizeTrace(JVPTrace):
         lineages = [Lineage("linearize", equations) for equations in origins]
         for equation, step in strict_zip(linear.equations[linear_begin:], split.origins):
             equation.lineage = lineages[min(step, len(lineages) - 1)]
-        return self.make_tracers(results, spread(moved, split.nonzero_out, types_of(results)))
+        return self.joined(results, spread(moved, split.nonzero_out, types_of(results)))
 
     def custom_call(self, call: Any, operands: Operands) -> Values:
         self.rules.primal_results = None

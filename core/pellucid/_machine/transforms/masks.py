@@ -103,7 +103,7 @@ class MaskTracer(Tracer):
         value = self.zero_dead()
         return value.asked_for(use, kind, do) if isinstance(value, Tracer) else None
 
-    def transformed_value(self) -> Any:
+    def transformed(self) -> Any:
         return self.value
 
 
@@ -123,7 +123,7 @@ class MaskTrace(Trace):
         """The value of `x` without its liveness."""
         return x.zero_dead() if type(x) is MaskTracer and x._trace is self else x
 
-    def make_tracers(
+    def joined(
         self,
         values: Sequence[Any],
         lives: Sequence[Liveness],
@@ -151,16 +151,16 @@ class MaskTrace(Trace):
                 results = self.parent.interpret(primitive, values, params)
             # Movement of zeros results in zeros.
             if primitive.name in _KEEPS_ZEROS and (lives[0] is ZERO or is_zero(values[0])):
-                return self.make_tracers(results, [ZERO] * len(results))
+                return self.joined(results, [ZERO] * len(results))
             return results
         if keeps_to_elements(primitive, operands, lives, params):
             return self._element_by_element(primitive, operands, lives, params)
         values = tuple([self.value(x) for x in operands])
         with use_trace(self.parent):
             if isinstance(primitive, Masked):
-                return self.make_tracers(*primitive.propagate_masks(values, lives, params))
+                return self.joined(*primitive.masked(values, lives, params))
             results, lives, due = rule_for(primitive)(primitive, values, lives, params)
-        return self.make_tracers(results, lives, due)
+        return self.joined(results, lives, due)
 
     def _element_by_element(
         self, primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
@@ -189,7 +189,7 @@ class MaskTrace(Trace):
         is_live = any(is_cotangent(self.live(x)) for x in operands)
         with use_trace(self.parent):
             results = self.parent.custom_call(call, tuple(map(self.value, operands)))
-        return self.make_tracers(results, [LIVE if is_live else None] * len(results))
+        return self.joined(results, [LIVE if is_live else None] * len(results))
 
 
 _KEEPS_ZEROS = frozenset(
@@ -278,7 +278,7 @@ def masked_jaxpr(jaxpr: Jaxpr, kinds: Sequence[Kind], as_arrays: Sequence[bool])
             else:
                 lives.append(live_of_kind(kind))
         with use_trace(trace):
-            results = replay(jaxpr, (), *trace.make_tracers(arguments[:n], lives))
+            results = replay(jaxpr, (), *trace.joined(arguments[:n], lives))
         # Value and liveness of each result.
         split = [(trace.value(x), trace.live(x)) for x in results]
         out_kinds[:] = [

@@ -132,7 +132,7 @@ def _asks_user(equation: Equation) -> bool:
 
 
 def _any_asks_user(jaxpr: Jaxpr) -> bool:
-    return jaxpr.cached("asks user", lambda: any(map(_asks_user, jaxpr.equations)))
+    return jaxpr.remembered("asks user", lambda: any(map(_asks_user, jaxpr.equations)))
 
 
 @derivation("transpose")

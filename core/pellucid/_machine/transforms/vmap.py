@@ -92,7 +92,7 @@ def batch_flat(
     user's function called by `function`, if it may keep its batched values. `lanes` records the batch dimensions.
     """
     trace = BatchTrace(context.trace, axis, tag, lanes)
-    arguments = trace.make_tracers(operands, dims)
+    arguments = trace.joined(operands, dims)
     # With the name bound, collectives in the function find the batch axis and its size.
     names = {} if axis.name is None else {axis.name: axis.size}
     try:
@@ -157,7 +157,7 @@ class Container:
         """The node as one element of the batch."""
         raise NotImplementedError(type(self))
 
-    def stack_batch(self, dims: Any, size: int) -> Any:
+    def stacked(self, dims: Any, size: int) -> Any:
         """The node as the batch of `size` elements."""
         raise NotImplementedError(type(self))
 
@@ -266,7 +266,7 @@ def vmap(
                 for i, (x, d, w) in enumerate(strict_zip(results, result_dims, out_dims))
             ]
         return _with_containers(
-            lambda node, dims: node.stack_batch(dims, size), out_tree, placed, out_dims
+            lambda node, dims: node.stacked(dims, size), out_tree, placed, out_dims
         )
 
     return batched_function
@@ -466,7 +466,7 @@ class BatchTracer(Tracer):
     def details(self) -> str:
         return f", batched={type_of(self.value)}"
 
-    def transformed_value(self) -> Any:
+    def transformed(self) -> Any:
         return self.value
 
     def batches(self) -> tuple[int, ...]:
@@ -497,7 +497,7 @@ class BatchTrace(Trace):
             return x.value, x.dim
         return x, None
 
-    def make_tracers(self, values: Operands, dims: Dims) -> Values:
+    def joined(self, values: Operands, dims: Dims) -> Values:
         """Tracers of values with a batch axis; plain values without one."""
         if self.lanes is not None:
             self.lanes.note(values, dims)
@@ -514,7 +514,7 @@ class BatchTrace(Trace):
             if not is_batched and (name is None or name not in axis_names(primitive, params)):
                 return self.parent.interpret(primitive, values, params)
             results, out_dims = primitive.batch(self.axis, values, dims, params)
-        return self.make_tracers(results, out_dims)
+        return self.joined(results, out_dims)
 
     def custom_call(self, call: Any, operands: Operands) -> Values:
         values, dims = strict_zip(*map(self.split, operands)) if operands else ((), ())
@@ -522,7 +522,7 @@ class BatchTrace(Trace):
         batched, out_dims = call.call_on_batches(self.axis, dims, self.tag)
         with use_trace(self.parent):
             results = self.parent.custom_call(batched, values)
-        return self.make_tracers(results, out_dims)
+        return self.joined(results, out_dims)
 
 
 def _adds(primitive: Primitive, operands: Operands, params: Any) -> bool:

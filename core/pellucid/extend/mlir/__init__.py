@@ -101,7 +101,7 @@ def lower_with_sharding_in_types(ctx: LoweringContext, op: ir.Value, aval: Any) 
     >>> pl.jit(p.bind)(np.float32(2))
     Array(2., dtype=float32)
     """
-    return op if ctx.sharding_attributes is None else ctx.constrain_to_type(op, aval)
+    return op if ctx.sharding_attributes is None else ctx.as_typed(op, aval)
 
 
 __all__ = [
