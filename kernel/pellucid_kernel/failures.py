@@ -64,7 +64,7 @@ class FailureDisplay:
         self._send(etype, value, lines)
 
     def _standing(self, value: BaseException) -> dict[str, Any]:
-        """Metadata of an error's output, from which front ends know to hide the plain message that follows.
+        """Metadata of an error's output, by which front ends hide the plain message that follows.
 
         `failure` is a number by which a debugger can open the place where the error was raised.
         """

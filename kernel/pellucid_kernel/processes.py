@@ -131,8 +131,8 @@ def _join(address: str, count: int, process: int, devices: int, secret: str) -> 
 
 
 def _report(error: BaseException | None) -> None:
-    """Runs in an engine: tells the others, which run the same cell, that it failed here, so that they don't wait; None
-    tells them that this engine goes on.
+    """Runs in an engine: reports to the other engines that the cell failed here, so that they don't wait for it; with
+    None, that this engine continues.
     """
     distributed = importlib.import_module("pellucid").distributed
     if distributed.is_initialized():

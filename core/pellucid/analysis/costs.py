@@ -228,7 +228,7 @@ class Costs:
         self._own: list[tuple[Cost, RunBodies | None]] = []
 
     def add(self, cost: Cost, runs: RunBodies | None = None) -> None:
-        """Add the next equation, which costs `cost` without its bodies and runs these as `runs` says."""
+        """Adds the next equation: its cost without its bodies, and how it runs these (`runs`)."""
         self._own.append((cost, runs))
 
     def columns(self) -> list[schema.CostColumn]:

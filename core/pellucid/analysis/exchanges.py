@@ -194,7 +194,7 @@ class _ExchangeCollector:
         )
 
     def between_meshes(self, op: Any, runs: int | None) -> None:
-        """Record a change of mesh; only the partitioner knows the collectives that implement it."""
+        """Record a change of mesh; the collectives for it are chosen later by the partitioner."""
         target, source = layout_of(op.attributes["sharding"]), _layout_of(op.operands[0])
         dims, _, bits = tensor_type(str(op.operands[0].type))
         meshes = self.propagation.meshes

@@ -271,7 +271,7 @@ class _Writer:
         )
 
     def uneven_cuts(self) -> Iterator[schema.UnevenCutRecord]:
-        """Constraints that ask for more parts than a dimension can be cut into evenly."""
+        """Constraints with more parts along a dimension than it can be cut into evenly."""
         for number, site in enumerate(self.sites):
             for equation in self.programs[site.body].equations:
                 if equation.primitive is not sharding_constraint_p:

@@ -407,9 +407,9 @@ def _count_from_start(x: Any, size: int) -> Any:
 
 
 def _inside(index: Any, operands: Values, shape: tuple[int, ...]) -> tuple[Any, bool]:
-    """(which elements of a part of `shape` lie within the reference, whether data don't matter to that); None for all of them.
+    """(mask of the elements of a part of `shape` that are within the reference, None for all; whether no data decide it).
 
-    Those at positions that data choose count as within. Slices always lie within.
+    Elements at positions that depend on data count as within. Slices always lie within.
     """
     rest = iter(operands)
     found: Any = None

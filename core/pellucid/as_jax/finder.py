@@ -167,7 +167,7 @@ class Finder:
             yield _Distribution()
 
     def invalidate_caches(self) -> None:
-        """Forget nothing: modules are found anew each time."""
+        """Does nothing: each spec is computed again."""
 
 
 def _relabelling(name: str, path: Any, target: Any) -> Any:

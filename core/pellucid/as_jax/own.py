@@ -287,7 +287,7 @@ def canonicalize_sharding(
     api_name: str,
     check_mesh_consistency: bool = True,
 ) -> NamedSharding | None:
-    """A sharding, or a spec over the current mesh as one; None stays.
+    """`sharding` as a NamedSharding, a spec over the current mesh; None for None.
 
     Raises: ArgumentValueError for a spec without a current mesh, and for a sharding over another mesh unless that isn't
     to be checked.
@@ -397,7 +397,7 @@ registry = _Registry()
 
 
 def flatten_one_level(tree: Any) -> tuple[Iterable[Any], Any]:
-    """The children of a node, and what it keeps beside them.
+    """The children of a node, and its auxiliary data.
 
     Raises: ArgumentValueError for a leaf.
 

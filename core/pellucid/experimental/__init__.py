@@ -15,7 +15,7 @@ __all__ = ["EArray", "cur_qdd", "io_callback", "primal_tangent_dtype"]
 
 
 def __getattr__(name: str) -> ModuleType:
-    """Load a module of this package that is named without an import of its own."""
+    """Imports a submodule of this package on its first use as an attribute."""
     path = f"{__name__}.{name}"
     if name.startswith("_") or importlib.util.find_spec(path) is None:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -52,7 +52,7 @@ _SAFETY, _LARGEST_GROWTH, _LARGEST_CUT = 0.9, 10.0, 0.2
 
 
 class Tolerances(NamedTuple):
-    """Tolerances, and the limits of steps between two asked times."""
+    """Tolerances, and the limits of steps between two requested times."""
 
     rtol: float
     atol: float

@@ -58,7 +58,7 @@ def register_backend_cache(cache: Any, for_what: str) -> None:
 
 
 def clear_backends() -> None:
-    """Forget all compiled programs and all clients, so that the next use starts these anew.
+    """Drops all compiled programs and all clients; the next use creates new ones.
 
     Arrays on their devices stay usable.
 

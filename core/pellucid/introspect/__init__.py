@@ -1,4 +1,4 @@
-"""Plain records of what core knows: programs, functions, memory, errors and events.
+"""Plain records of core's programs, functions, memory, errors and events.
 
 A record is a copy that shares no state with core, and `record.to_dict()` is ready for JSON. Estimates, and facts read
 from compiled programs, are in `pellucid.analysis`, which returns records too.

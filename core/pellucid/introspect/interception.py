@@ -42,7 +42,7 @@ def run_programs_by(runner: Runner | None) -> None:
 
 
 def keep_calls() -> None:
-    """From the next call on, errors of checks know the call of a jitted function that raised them, at 20 us per call."""
+    """From the next call on, errors of checks hold the call of a jitted function that raised them, which costs 20 us per call."""
     with _lock:
         if not interception.keeps_calls:
             interception.keeps_calls = True

@@ -12,7 +12,7 @@ from .bodies import EquationBody, bodies_of
 KERNEL = "kernel"
 """Role of the body of a kernel, which runs once for each program of its grid."""
 DEFINITION = "definition"
-"""Role of the program on values that a kernel stands for."""
+"""Role of the program on values that defines what a kernel computes."""
 
 
 def kernel_body(equation: Equation) -> Jaxpr | None:

@@ -184,7 +184,7 @@ class MeshPositions:
         return outer[-1].on_all(program) if outer else program
 
     def _map(self, jaxpr: Jaxpr, takes: bool, gives: bool) -> Derived:
-        """`jaxpr` in a `shard_map`; flags say whether operands and results are values at the positions."""
+        """`jaxpr` in a `shard_map`; `takes` and `gives`: whether operands and results are values at the positions."""
         params, mesh = self.params, self.params.mesh
         in_avals: list[Any] = [*jaxpr.in_avals]
         out_avals: list[Any] = [*jaxpr.out_avals]

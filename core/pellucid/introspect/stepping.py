@@ -103,7 +103,7 @@ class SteppedFrame:
         self._obstacles: dict[int, str] = {}
         """Why equations couldn't be entered, by position, such as mesh positions that take different branches."""
         self._original: SteppedFrame | None = None  # the frame before the last edit
-        self._base = 0  # position of the last edit; what lies before it was computed without
+        self._base = 0  # position of the last edit; earlier equations were computed without it
         self._edited: frozenset[Var] = frozenset()
         self._ran = 0  # equations before this one have run, with their effects
         self._filled = 0  # all values of the equations from `_ran` to here are computed

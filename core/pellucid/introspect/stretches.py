@@ -173,7 +173,7 @@ def levels_to(
 
 
 def _values_by_scope(scope: Scope, values: dict[Any, Any]) -> dict[Any, Any]:
-    """The values of the variables of a program, by the scope that says where a stretch holds them."""
+    """The values of the variables of a program, by `scope`, which maps each to an atom of the stretch."""
     return {
         v: a.val if type(a) is Literal else values[a]
         for v, a in scope.items()

@@ -1,4 +1,4 @@
-"""Choices among things: gumbel, categorical, choice, permutation."""
+"""Random choices and orders: gumbel, categorical, choice, permutation."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ class DebugSession:
 
     def _begin(self, program: Any, operands: list[Any], budget: int) -> None:
         self.name = ""
-        """That of the function, as far as it is known."""
+        """Name of the function; empty if it is unknown."""
         self._program, self._operands = program, operands
         self._stepper = Stepper(frame_of(program, *operands), budget)
         self._stepper.passed = self._log_passed_breakpoints

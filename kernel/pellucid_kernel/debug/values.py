@@ -39,7 +39,7 @@ class References:
         return number in self._parts
 
     def variables(self, number: int) -> list[dict[str, Any]]:
-        """The elements that a number stands for; empty if the number is out of date."""
+        """The elements of the value with this number; empty if the number is out of date."""
         parts, waits = self._parts.get(number, (tuple, False))
         return [self.variable(name, value, waits=waits) for name, value in parts()]
 

@@ -111,7 +111,7 @@ class _Implied:
         self._calls: tuple[int, ...] = ()
 
     def forget(self) -> None:
-        """Starts anew after a recorded visit."""
+        """Drops the lines and calls of the last visit."""
         self._lines, self._calls = (), ()
 
     def visits(self, around: _Around, start: int, end: int) -> Iterator[Visit]:

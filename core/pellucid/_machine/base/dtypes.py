@@ -269,7 +269,7 @@ def item_bytes(dtype: Any) -> int:
 # Kinds --------------------------------------------------------------------------------------------
 
 
-# NumPy doesn't know to which categories the scalar types of ml_dtypes belong.
+# NumPy assigns no category (floating, signed integer, …) to the scalar types of ml_dtypes.
 _CATEGORY: dict[type, type] = {
     dtype.type: category
     for category, belonging in (

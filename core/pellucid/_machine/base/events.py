@@ -252,7 +252,7 @@ def remove_observer(observer: Observer) -> None:
 
 
 def _note_watching() -> None:
-    """Tell the C++ calls whether transfers are observed."""
+    """Sets the flag, part of the key of C++ calls, for whether an observer listens to transfers."""
     transfers_watched.set_global(bool(on.transfer_started or on.transfer_finished))
 
 

@@ -66,7 +66,7 @@ def tracing() -> AbstractContextManager[Any]:
 
 
 class Interception(Listener):
-    """Asks the runner for the results of users' programs."""
+    """Listener that lets the installed `runner` run users' programs; a program that it declines runs as usual."""
 
     def hears(self, launch: Launch) -> bool:
         return runner is not None and launch.is_of_user

@@ -345,7 +345,7 @@ class DebugInfo:
         notes: Any = None,
     ) -> None:
         self.traced_for = traced_for
-        """The function that asked for the trace, such as `jit` or `scan`."""
+        """Name of the function that traced the program, such as `jit` or `scan`."""
         self.func_src_info = func_src_info
         self.notes = notes
         """Lines and values that a debugger recorded during the trace (`introspect.noting`); None for most functions."""

@@ -7,7 +7,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 
 class _OfType:
-    """Base class of placeholders of which rules know only the type `aval`."""
+    """Base class of placeholders for values: rules see only their type `aval`."""
 
     __slots__ = ("aval",)
 

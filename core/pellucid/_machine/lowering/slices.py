@@ -61,7 +61,7 @@ def factor_apart(ctx: OperationBuilder, x: ir.Value, aval: Any) -> ir.Value:
 
 
 def _apart(ctx: OperationBuilder, x: ir.Value) -> ir.Value:
-    """`x`, as a value that the simplifier doesn't look into; the barrier is gone when operations are fused."""
+    """`x` behind a barrier, which hides it from XLA's simplifier and is removed before operations are fused."""
     return ctx.op("stablehlo.optimization_barrier", [x.type], [x]).result
 
 

@@ -209,7 +209,7 @@ def axis_index(axis_name: AxisName | Sequence[AxisName]) -> Array:
 
 
 def pcast(x: Any, axis_name: AxisName | Sequence[AxisName], *, to: str) -> Any:
-    """`x` (arrays in a tree) with a type that says something else of the mesh axes `axis_name`; data don't move.
+    """`x`, a tree of arrays, cast to the state `to` over the mesh axes `axis_name`; no data move.
 
     To "varying": a value that is the same at all positions is used as each one's own. Inside `shard_map` the operands
     of one operation are cast where they need it, so this is for loops and other places that need equal types. To

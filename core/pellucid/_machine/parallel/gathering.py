@@ -150,7 +150,7 @@ class AllGather(Shown, LinearExchange[GatherAxesParams]):
 
 
 class AllGatherInvariant(AllGather):
-    """An all_gather whose type says that all positions have the same result, which each uses separately."""
+    """An all_gather whose result is typed as equal at all positions, so that each position uses its copy separately."""
 
     name, state = "all_gather_invariant", "the same"
     unshown = ("mesh", "axis_index_groups")
@@ -216,7 +216,7 @@ def all_gather(
         raise UnsupportedError(
             'all_gather: with axis_index_groups, groups have different results, so `to` is "varying".'
         )
-    # Each position uses the result separately only if types say that all have the same one.
+    # Only a result typed as equal at all positions is used separately by each of them.
     is_typed = context.checked_axes.issuperset(axes)
     primitive = _GATHERS[to] if is_typed else all_gather_p
 

@@ -336,7 +336,7 @@ def live_devices(devices: Sequence[Any]) -> Iterator[list[Any]]:
         try:
             yield sorted(devices, key=lambda device: device.id)
         except DistributedError:
-            raise  # the other processes know about this error already
+            raise  # the other processes got this error, too
         except Exception as error:
             with contextlib.suppress(DistributedError):
                 peers.agree(_NAME, f"raised {type(error).__name__}: {error}", process_ids)

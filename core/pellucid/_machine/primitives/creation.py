@@ -391,8 +391,8 @@ def full_of_type(aval: Any, value: int) -> Any:
 
 
 def _filled_addends(aval, value: int):
-    """An array of `value`, unreduced as `aval` says: zeros have addends of 0; of other values one device has the
-    whole, where XLA lays it out.
+    """An array of `value`, unreduced over the axes in `aval`: the addends of 0 are 0; any other value is held whole by
+    one device along these axes, which XLA chooses.
     """
     shown = aval.shown_sharding
     if value and shown.spec.unreduced.intersection(shown.mesh.manual_axes):

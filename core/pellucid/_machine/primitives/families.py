@@ -390,7 +390,7 @@ _AS_USUAL = AccuracyParams()
 
 
 def accurate(primitive: Elementwise, x: Any, accuracy: Any) -> Any:
-    """The result of a primitive for `x`, as accurate as the user's `accuracy` asks."""
+    """The result of a primitive for `x`, with the accuracy that the user requested."""
     if accuracy is None:
         return bind1(primitive, x, params=_AS_USUAL)
     if not isinstance(accuracy, (AccuracyMode, Tolerance)):

@@ -1,4 +1,4 @@
-"""What `gather` and the scatters share: their params, and windows that lie at index vectors."""
+"""Params of `gather` and the scatters, and the windows of an operand at index vectors."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ layout_constraint_p = LayoutConstraint()
 
 
 def with_layout_constraint(x: Any, layouts: Any) -> Any:
-    """`x`, arrays in a tree, with their elements in memory in the order that `layouts` says, a tree of `Layout`.
+    """`x`, a tree of arrays, with the memory layouts `layouts`, a tree of `Layout`.
 
     In a program the compiler brings a value into this order at this point; outside of one it is moved at once.
 

@@ -187,7 +187,7 @@ CanonicalPrecision = None | tuple[Precision, Precision] | DotAlgorithm | DotAlgo
 
 
 def canonical_precision(precision: PrecisionLike, caller: str) -> CanonicalPrecision:
-    """`precision` in the form that params hold; None asks the option `default_matmul_precision`.
+    """`precision` in the form that params hold; None means the option `default_matmul_precision`.
 
     Raises ArgumentValueError for what describes no precision.
     """

@@ -112,7 +112,7 @@ reshard_p = Reshard()
 
 
 def reshard(xs: Any, out_shardings: Any) -> Any:
-    """`xs`, a tree of arrays, laid out as `out_shardings` say; their types then say it too.
+    """`xs`, a tree of arrays, moved to the shardings `out_shardings`, which their types then show.
 
     `out_shardings` is a NamedSharding, a PartitionSpec over the current mesh, or a tree of these that is a prefix
     of `xs`. Specs name Explicit mesh axes only; over Auto axes the compiler decides.

@@ -1,4 +1,4 @@
-"""Constraints on where values lie: `with_sharding_constraint`."""
+"""Constraints on the shardings of values: `with_sharding_constraint`."""
 
 from __future__ import annotations
 
@@ -115,7 +115,7 @@ def batched_sharding(sharding: Any, dim: int, ndim: int, axis: BatchAxis) -> Any
 
 
 def with_sharding_constraint(x: Any, shardings: Any) -> Any:
-    """`x`, a tree of arrays, laid out as `shardings` say at this point of a program.
+    """`x`, a tree of arrays, with the shardings `shardings` at this point of a program.
 
     `shardings` is a sharding, a format, a PartitionSpec over the current mesh, None for `PartitionSpec()`, or a
     tree of these that is a prefix of `x`. The compiler brings the value there, and plans the rest around it;

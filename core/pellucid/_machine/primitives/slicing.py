@@ -575,7 +575,7 @@ def dynamic_update_index_in_dim(
 
 
 def _flat_slice(s: Slice) -> tuple[tuple[Any, ...], tuple[int | None, int]]:
-    """(what may be traced, the rest), in which None stands for a traced size."""
+    """(children, which may be traced; static size and stride, where the size is None if it is traced)."""
     if s.is_dynamic_size:
         return (s.start, s.size), (None, s.stride)
     return (s.start,), (s.size, s.stride)

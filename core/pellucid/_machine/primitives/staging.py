@@ -1,4 +1,4 @@
-"""Operations for the sake of the program: values lifted into it, values nobody uses, barriers, and tokens for order."""
+"""Operations that act on the program, not on values: lifting values into it, keeping unused ones, barriers, tokens."""
 
 from __future__ import annotations
 

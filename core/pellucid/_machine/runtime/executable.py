@@ -164,7 +164,7 @@ class Executable:
     host_failures: Sequence[list[BaseException]] = ()
     """Lists to which functions that the program calls append their failures, if they don't raise them."""
     is_small: bool = False
-    """Whether it allocates little, so that XLA needn't be asked how much."""
+    """Whether the program computes less than `MIN_LARGE_BYTES`, so that XLA needn't report its allocation."""
     has_layouts: bool = False
     """Whether arguments or results may have a memory layout other than the device's default."""
     keep_alive: Any = None

@@ -187,7 +187,7 @@ extend(ArrayImpl, _Methods)
 # The memory that NumPy reads -----------------------------------------------------------------------------
 
 _interrupted: list[tuple[ArrayImpl, KeyboardInterrupt]] = []
-"""The array whose memory was asked for when Ctrl-C ended the wait for it, until somebody asks again."""
+"""The array whose memory NumPy requested when Ctrl-C ended the wait, with the error; cleared by the next request."""
 
 
 def _raise_interruption(array: ArrayImpl) -> None:

@@ -21,7 +21,7 @@ _MIN_SLEEP_SECONDS, _MAX_SLEEP_SECONDS = 5e-5, 5e-3
 _RESTART = "A program that runs can't be stopped but by ending the process (restarting the kernel)."
 
 is_ready = ArrayImpl.is_ready
-"""Whether an array is computed; C-level, because frequently executed code asks before waiting."""
+"""Whether an array is computed; a function of C, because it is called before every wait."""
 _left: list[ArrayImpl] = []
 """Arrays that devices went on computing after the wait for them was interrupted."""
 

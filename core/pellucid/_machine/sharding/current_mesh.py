@@ -1,6 +1,6 @@
 """The current mesh of a thread: `set_mesh`, `get_mesh` and related functions."""
 
-# What users pass is checked, whatever the annotations say.
+# Arguments of users are checked, also where annotations exclude other types.
 # pyright: reportUnnecessaryIsInstance=false
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """`Layout` and `Format`: order and tiling of a value's elements in memory."""
 
-# What users pass is checked, whatever the annotations say; C++ has the layout under a private name.
+# Arguments of users are checked, also where annotations exclude other types; C++ has the layout under a private name.
 # pyright: reportUnnecessaryIsInstance=false, reportPrivateUsage=false
 
 from __future__ import annotations

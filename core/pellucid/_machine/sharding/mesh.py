@@ -77,7 +77,7 @@ def _axes_of_type(axis_type: AxisType) -> functools.cached_property[AxisNames]:
 
 
 def _all_axes_are(axis_type: AxisType) -> functools.cached_property[bool]:
-    """A property that tells whether a mesh has axes, all of one type."""
+    """A property: whether a mesh has axes and all of them have type `axis_type`."""
     return functools.cached_property(
         lambda mesh: not mesh.empty and all(t is axis_type for t in mesh.axis_types)
     )

@@ -1,6 +1,6 @@
 """PartitionSpec: which mesh axes shard which dimension of a value."""
 
-# What users pass is checked, whatever the annotations say.
+# Arguments of users are checked, also where annotations exclude other types.
 # pyright: reportUnnecessaryIsInstance=false
 
 from __future__ import annotations

@@ -173,7 +173,7 @@ def checked_memory_kind(devices: DeviceList | None, kind: str | None) -> str | N
 def _default_memory_kind(devices: DeviceList) -> str | None:
     try:
         return devices.default_memory_kind
-    except ValueError:  # devices that a user made, which know nothing of memories
+    except ValueError:  # devices defined by a user, which have no memories
         return None
 
 

@@ -4,7 +4,7 @@ A factor is an index shared by several dimensions, as in einsum. Shardy shards a
 Source: Shardy, attribute `sdy.op_sharding_rule`.
 """
 
-# What users pass is checked, whatever the annotations say.
+# Arguments of users are checked, also where annotations exclude other types.
 # pyright: reportUnnecessaryIsInstance=false
 
 from __future__ import annotations

@@ -108,7 +108,7 @@ def mesh_in_force(caller: str, spec: PartitionSpec) -> Any:
 
     Raises: MissingMeshError if there is none.
     """
-    # Inside shard_map, only the abstract mesh knows which axes are Manual.
+    # Inside shard_map, only the abstract mesh has the Manual types of axes.
     abstract, concrete = mesh_context.abstract.value, mesh_context.concrete.value
     if abstract is not None and not abstract.empty:
         same = concrete is not None and concrete.abstract_mesh is abstract

@@ -35,7 +35,7 @@ def operand_text(x: Any) -> OperandText:
         source = None if name else x.only_argument()
         name = f"from {source}" if source else name
     else:
-        # Equal numbers may be one object, so identity doesn't tell which argument they are.
+        # Equal numbers may be one object, so identity can't distinguish arguments.
         is_number = type(x) in DTYPES_OF_NUMBERS
         name, sizes = None if is_number else context.trace.name_of_argument(x), ()
     batch = f", one of {' x '.join(map(str, reversed(sizes)))} in a batch" if sizes else ""

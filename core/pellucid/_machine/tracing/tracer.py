@@ -74,7 +74,7 @@ class Tracer(Described):
         return self.aval.shape[0]
 
     def concrete(self) -> Any:
-        """The value, if the trace knows it; else None."""
+        """The concrete value; None if the trace has none."""
         return None
 
     def asked_for(self, use: str, kind: type[ConcretizationTypeError], do: str) -> Any:
@@ -118,7 +118,7 @@ class Tracer(Described):
     # Conversions to concrete values ---------------------------------------------------------------
 
     def _concrete_value(self, use: str, kind: type[ConcretizationTypeError], do: str) -> Any:
-        """The concrete value, needed as `use`; raises an error of class `kind` if the trace doesn't know it."""
+        """The concrete value, needed as `use`; raises an error of class `kind` if the trace has none."""
         value = self.concrete()
         if value is None:
             value = self.asked_for(use, kind, do)
@@ -219,7 +219,7 @@ def is_concrete(x: Any) -> bool:
 
 
 def concrete_or_error(force: Any, val: Any, context: str = "") -> Any:
-    """`force(val)`, or `val` if `force` is None. `context` tells in the error message what needs the value.
+    """`force(val)`, or `val` if `force` is None. `context` is put into the error message: what needs the value.
 
     Raises: ConcretizationTypeError for a value that is known only when the program runs.
 

@@ -226,7 +226,7 @@ def _linearize(
 
 
 def _leave_scope(equations: Sequence[Equation], outer: ScopeStack) -> None:
-    """Take `outer` from the name stacks of `equations`: their program runs within scopes of its own."""
+    """Removes the scopes `outer` from the name stacks of `equations`, whose program runs within scopes of its own."""
     # By identity of a name stack, the same without `outer`: many equations share one stack.
     inner: dict[int, ScopeStack | None] = {id(None): None}
     for equation in equations:

@@ -200,7 +200,7 @@ def either(a: Liveness, b: Liveness, x: Any) -> Liveness:
         return a
     if not isinstance(a, Elements) or not isinstance(b, Elements):
         return LIVE
-    # Parts of both stay apart, so that the sums of a residual stream have one mask.
+    # Parts that both terms have aren't merged with others, so that the sums of a residual stream share one mask.
     common = [part for part in a.parts if part in b.parts]
     ours, theirs = ([p for p in of_it.parts if p not in common] for of_it in (a, b))
     if not ours or not theirs:
@@ -263,7 +263,7 @@ def _join(combine: Callable[[Any, Any], Any], a: Part, b: Part, aval: Any) -> Pa
             ]
             known = np.asarray((np.logical_or if combine is bitwise_or else np.logical_and)(*rows))
             known = np.broadcast_to(known, shape)
-            # One of the two, where it says all, remains the same part.
+            # If one operand equals the result, that part itself is returned.
             for part, row in strict_zip((a, b), rows):
                 if row.shape == known.shape and (row == known).all():
                     return part

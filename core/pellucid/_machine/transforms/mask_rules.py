@@ -193,7 +193,7 @@ def _fill_value(primitive: Primitive, params: Any) -> Any:
     """The value of result elements that don't come from an operand; None if there are none."""
     if primitive.name == "gather" and params.mode is GatherScatterMode.FILL_OR_DROP:
         return np.nan if params.fill_value is None else params.fill_value
-    # A position that receives from nobody gets zeros.
+    # A position without a sender receives zeros.
     return 0 if primitive.name == "ppermute" else None
 
 
@@ -509,7 +509,7 @@ class Places:
         return self._along(live, operand, targets, self.results[result])
 
     def summed_dims(self, operand: int) -> set[int]:
-        """Dimensions of an operand that no dimension of the first result stands for alone."""
+        """Dimensions of an operand without a dimension of the first result that has the same single factor."""
         rule, own = self.rule, self.of_operand(operand)
         kept = {} if rule is None else self._named_factors(rule.results[0], self.results[0])
         return {*range(self.avals[operand].ndim)} - {d for f, d in own.items() if f in kept}

@@ -1,4 +1,4 @@
-"""Callbacks by which XLA's partitioner asks Python how to partition a custom operation."""
+"""Callbacks of XLA's partitioner, by which Python partitions a custom operation."""
 
 from __future__ import annotations
 

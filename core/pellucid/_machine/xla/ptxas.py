@@ -1,4 +1,4 @@
-"""What a GPU program needs of a GPU: registers, spills and shared memory, as NVIDIA's assembler `ptxas` says; no GPU is needed."""
+"""Resources of a GPU program: registers, spills and shared memory, as NVIDIA's assembler `ptxas` reports them without a GPU."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ else:
 
 
 def location_of(code: CodeType, offset: int) -> tuple[int, int, int, int]:
-    """(line, column, end line, end column) of a raw frame; -1 if CPython knows none."""
+    """(line, column, end line, end column) of a raw frame; -1 where CPython records none."""
     result = Traceback.code_addr2location(code, offset)
     line, column, end_line, end_column = [-1 if value is None else value for value in result]
     return line, column, end_line, end_column

@@ -1,4 +1,4 @@
-"""The module `jax` as libraries see it, and in files beside it the modules below that pellucid has no public form of."""
+"""The module `jax` as libraries import it; the other files are its submodules without a public module of pellucid."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The folder of the on-disk cache of executables, and the cache as it is in this process."""
+"""The on-disk cache of executables: its folder, its reset, and whether it is initialized."""
 
 from pellucid._machine.compilation.disk_cache import (
     is_initialized as is_initialized,

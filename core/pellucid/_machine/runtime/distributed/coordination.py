@@ -62,12 +62,12 @@ class KeyValueStore:
         ask(f"setting {key!r}", put, key, value, overwrite)
 
     def get(self, key: str, timeout_seconds: float = 60.0) -> str:
-        """The string at `key`, waited for; DistributedTimeoutError if nobody sets it in time."""
+        """Waits until `key` is set, and returns its string; DistributedTimeoutError if no process sets it in time."""
         get = self._client.blocking_key_value_get
         return ask(f"waiting for {key!r}", get, key, int(timeout_seconds * 1000))
 
     def get_bytes(self, key: str, timeout_seconds: float = 60.0) -> bytes:
-        """The bytes at `key`, waited for; DistributedTimeoutError if nobody sets it in time."""
+        """Waits until `key` is set, and returns its bytes; DistributedTimeoutError if no process sets it in time."""
         get = self._client.blocking_key_value_get_bytes
         return ask(f"waiting for {key!r}", get, key, int(timeout_seconds * 1000))
 

@@ -85,7 +85,7 @@ class Coordinator:
     async def _unproven(
         self, hello: dict[str, Any], reader: StreamReader, writer: StreamWriter
     ) -> str:
-        """Why a process isn't accepted as one of the job, empty if it is; both sides prove that they know the secret."""
+        """Reason to reject a process from the job, empty if it is accepted; both sides prove that they hold the secret."""
         process, count = hello.get("process_id"), hello.get("num_processes")
         if hello.get("version") != wire.VERSION:
             return "process 0 runs another version of pellucid"

@@ -168,7 +168,7 @@ def barrier(name: str, timeout_seconds: float = 300.0, process_ids: Ints | None 
 
 
 def report_error(reason: str | None) -> None:
-    """Tell the other processes that this one is alive but can't go on for now; with None, that it goes on.
+    """Reports to the other processes that this one is alive but can't continue for now; with None, that it continues.
 
     A process that waits for it longer than a moment gets a DistributedError with `reason`. For programs that catch the
     errors of others, such as notebooks.
