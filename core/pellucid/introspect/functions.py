@@ -54,20 +54,20 @@ def function_entry(entry_id: int) -> Traced:
     Raises: ArgumentValueError if no function's cache has it any more.
     """
     for jitted in all_jitted_functions():
-        for program in list(jitted.cache.programs.values()):
-            if id(program) == entry_id:
-                return Traced(jitted, program, _stand_ins(program))
+        for traced_function in list(jitted.cache.programs.values()):
+            if id(traced_function) == entry_id:
+                return Traced(jitted, traced_function, _stand_ins(traced_function))
     raise ArgumentValueError(
         "this program is gone: its function was defined again, or the caches were cleared.",
         do="Call the function again, and look at its newest program.",
     )
 
 
-def _stand_ins(program: TracedFunction) -> list[Any]:
+def _stand_ins(traced_function: TracedFunction) -> list[Any]:
     """Abstract arguments with the types of a program, and with the placements of its last compilation."""
-    avals = program.call.avals
-    places = list(program.executables)
-    closed_over = len(program.values.closed_over)
+    avals = traced_function.call.avals
+    places = list(traced_function.executables)
+    closed_over = len(traced_function.values.closed_over)
     shardings = places[-1].shardings[closed_over:] if places else [None] * len(avals)
     return [
         ShapeDtypeStruct(
@@ -95,7 +95,10 @@ def _function_record(jitted: Jitted) -> schema.FunctionRecord:
         source=None if code is None else source_record(code.co_filename, None),
         line=None if code is None else code.co_firstlineno,
         signature=_signature(jitted),
-        entries=[_entry_record(jitted, key, program) for key, program in _programs_of(jitted)],
+        entries=[
+            _entry_record(jitted, key, traced_function)
+            for key, traced_function in _programs_of(jitted)
+        ],
     )
 
 
@@ -114,7 +117,9 @@ def _signature(jitted: Jitted) -> str:
     return ", ".join(parts)
 
 
-def _entry_record(jitted: Jitted, key: Any, program: TracedFunction) -> schema.FunctionEntryRecord:
+def _entry_record(
+    jitted: Jitted, key: Any, traced_function: TracedFunction
+) -> schema.FunctionEntryRecord:
     code = getattr(inspect.unwrap(jitted.spec.function), "__code__", None)
     parameters = () if code is None else code.co_varnames[: code.co_argcount]
     static = [
@@ -122,15 +127,15 @@ def _entry_record(jitted: Jitted, key: Any, program: TracedFunction) -> schema.F
         for place, _, value in key.static.positions
     ]
     static += [(name, repr(value)) for name, _, value in key.static.keywords]
-    names = jitted.spec.debug_info(program.call).argument_names
+    names = jitted.spec.debug_info(traced_function.call).argument_names
     types = [aval.text() for aval in key.avals]
     traced = itertools.zip_longest(names[: len(types)], types, fillvalue="")
     return schema.FunctionEntryRecord(
-        id=id(program),
+        id=id(traced_function),
         arguments=[f"{name}: {text}".removeprefix(": ") for name, text in (*traced, *static)],
         equation_count=sum(
-            len(each.equations) for each in programs_within(program.values.closed.jaxpr)
+            len(each.equations) for each in programs_within(traced_function.values.closed.jaxpr)
         ),
-        executable_count=len(program.executables),
-        miss=None if program.miss is None else miss_record(program.miss),
+        executable_count=len(traced_function.executables),
+        miss=None if traced_function.miss is None else miss_record(traced_function.miss),
     )

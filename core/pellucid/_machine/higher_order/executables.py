@@ -30,81 +30,85 @@ from .traced_function_cache import TracedFunctionCache
 
 
 def executable_of(
-    cache: TracedFunctionCache, program: TracedFunction, leaves: Operands
+    cache: TracedFunctionCache, traced_function: TracedFunction, leaves: Operands
 ) -> Executable:
-    """The executable of `program`, in `cache`, for the placement of `leaves`; compiled if it isn't cached."""
+    """The executable of `traced_function`, in `cache`, for the placement of `leaves`; compiled if it isn't cached."""
     options = cache.options
-    place = placement_of(options, program, leaves)
-    executable = program.executables.get(place)
+    place = placement_of(options, traced_function, leaves)
+    executable = traced_function.executables.get(place)
     if executable is not None:
         return executable
-    with program.lock:
-        executable = program.executables.get(place)
+    with traced_function.lock:
+        executable = traced_function.executables.get(place)
         if executable is None:
             start = time.perf_counter()
-            lowered = lower_jaxpr(program.values.closed, request_for(options, program, place))
+            lowered = lower_jaxpr(
+                traced_function.values.closed, request_for(options, traced_function, place)
+            )
             lower_seconds = time.perf_counter() - start
-            executable = program.executables[place] = compile_lowered(lowered)
-            if any(program.params.donated_invars):
-                donation.note(options.spec, program.call, capture())
+            executable = traced_function.executables[place] = compile_lowered(lowered)
+            if any(traced_function.params.donated_invars):
+                donation.note(options.spec, traced_function.call, capture())
             seconds = time.perf_counter() - start
-            _note_compilation(cache, program, place, lower_seconds, seconds)
+            _note_compilation(cache, traced_function, place, lower_seconds, seconds)
     return executable
 
 
 def lower_traced_function(
     options: JitOptions,
-    program: TracedFunction,
+    traced_function: TracedFunction,
     leaves: Operands,
     platforms: Sequence[str] = (),
     *,
     is_portable: bool = False,
 ) -> CompilationUnit:
     """The StableHLO module for arguments placed like `leaves`, for `platforms` or the arguments' own platform."""
-    request = request_for(options, program, placement_of(options, program, leaves))
+    request = request_for(options, traced_function, placement_of(options, traced_function, leaves))
     request = request._replace(is_portable=is_portable)
     if platforms and tuple(platforms) != (request.placement.platform,):
         request = request._replace(other_platforms=tuple(platforms))
-    has_effects = bool(program.params.jaxpr.effects)
+    has_effects = bool(traced_function.params.jaxpr.effects)
     # One entry per operand: the layout that was asked for, else that of the argument itself, else None.
-    own_layouts = [_layout_of(x, has_effects) for x in program.values.operands(leaves)]
+    own_layouts = [_layout_of(x, has_effects) for x in traced_function.values.operands(leaves)]
     if any(own_layouts):
         layouts = request.argument_layouts or [None] * len(own_layouts)
         orders = tuple(a or layout for a, layout in strict_zip(layouts, own_layouts))
         request = request._replace(argument_layouts=orders)
-    return lower_jaxpr(program.values.closed, request)
+    return lower_jaxpr(traced_function.values.closed, request)
 
 
 def placement_of(
-    options: JitOptions, program: TracedFunction, leaves: Operands
+    options: JitOptions, traced_function: TracedFunction, leaves: Operands
 ) -> ResolvedPlacement:
-    """The devices and shardings with which `program` runs on `leaves`."""
-    places = placements_in(program.params.jaxpr.jaxpr)
-    if program.params.out_shardings is not None:
-        places = (*filter(None, program.params.out_shardings), *places)
-    values = program.values
+    """The devices and shardings with which `traced_function` runs on `leaves`."""
+    places = placements_in(traced_function.params.jaxpr.jaxpr)
+    if traced_function.params.out_shardings is not None:
+        places = (*filter(None, traced_function.params.out_shardings), *places)
+    values = traced_function.values
     return resolved_placement(
         values.operands(leaves), options.spec.name, places, device=options.device,
-        requested=values.of_inputs(program.in_shardings), closed_over=values.closed.consts,
-        names=program.argument_names,
+        requested=values.of_inputs(traced_function.in_shardings), closed_over=values.closed.consts,
+        names=traced_function.argument_names,
     )  # fmt: skip
 
 
-def request_for(options: JitOptions, program: TracedFunction, place: ResolvedPlacement) -> Request:
-    """The compilation request for `program` with placement `place`."""
+def request_for(
+    options: JitOptions, traced_function: TracedFunction, place: ResolvedPlacement
+) -> Request:
+    """The compilation request for `traced_function` with placement `place`."""
     # Inputs of the executable: what references closed over hold, then arguments. Results: those of the function, then what
     # written references hold. `donated_invars` has entries for constants in front, which aren't inputs.
-    values, params = program.values, program.params
+    values, params = traced_function.values, traced_function.params
     return Request(
         options.spec.name, place.placement, place.shardings, values.of_results(params.out_shardings),
-        donated=values.donated_inputs(params.donated_invars[len(program.consts) :]),
+        donated=values.donated_inputs(params.donated_invars[len(traced_function.consts) :]),
         keep_unused=options.keep_unused, committed=place.committed,
         compiler_options=options.compiler_options, mesh=place.mesh,
-        argument_names=program.argument_names(),
-        result_names=values.of_results(result_paths(program.out_tree)) or (),
-        argument_layouts=values.of_inputs(program.in_layouts),
-        result_layouts=values.of_results(program.out_layouts),
-        is_exact=program.is_exact,
+        argument_names=traced_function.argument_names(),
+        result_names=values.of_results(result_paths(traced_function.out_tree)) or (),
+        argument_layouts=values.of_inputs(traced_function.in_layouts),
+        result_layouts=values.of_results(traced_function.out_layouts),
+        is_exact=traced_function.is_exact,
     )  # fmt: skip
 
 
@@ -124,7 +128,7 @@ def _layout_of(x, has_effects: bool) -> Layout | None:
 
 def _note_compilation(
     cache: TracedFunctionCache,
-    program: TracedFunction,
+    traced_function: TracedFunction,
     place: ResolvedPlacement,
     lower_seconds: float,
     seconds: float,
@@ -132,16 +136,19 @@ def _note_compilation(
     options = cache.options
     if not options.share:
         return
-    facts = program.executables[place].precompiled
+    facts = traced_function.executables[place].precompiled
     source = None if facts is None else facts.source
-    if program.miss is not None and not program.miss.compile_seconds:
-        program.miss.compile_seconds, program.miss.lower_seconds = seconds, lower_seconds
-        program.miss.executable_from = source
+    if traced_function.miss is not None and not traced_function.miss.compile_seconds:
+        traced_function.miss.compile_seconds, traced_function.miss.lower_seconds = (
+            seconds,
+            lower_seconds,
+        )
+        traced_function.miss.executable_from = source
         return
-    names = program.debug_info.argument_names
+    names = traced_function.debug_info.argument_names
     miss = Miss(
         options.spec.name,
-        reasons_for_place(place, program.executables, names),
+        reasons_for_place(place, traced_function.executables, names),
         capture(),
         compile_seconds=seconds,
         lower_seconds=lower_seconds,

@@ -112,24 +112,28 @@ class Jitted:
 
     def results(self, call: FunctionCall) -> tuple[Any, FastPath | None]:
         """(results of a call, fast path by which C++ runs the next call of its kind, or None if that needs Python)."""
-        program = self.program(call)
-        if program.values.takes_references:
-            self._check_references(program, call)
-        if not context.trace.is_eager or any(map(is_traced, [*program.consts, *call.leaves])):
-            return program.out_tree.unflatten(self.stage_call(program, call.leaves)), None
-        return self._run(program, self.executable(program, call.leaves), call)
+        traced_function = self.traced_function(call)
+        if traced_function.values.takes_references:
+            self._check_references(traced_function, call)
+        if not context.trace.is_eager or any(
+            map(is_traced, [*traced_function.consts, *call.leaves])
+        ):
+            return traced_function.out_tree.unflatten(
+                self.stage_call(traced_function, call.leaves)
+            ), None
+        return self._run(traced_function, self.executable(traced_function, call.leaves), call)
 
-    def program(self, call: FunctionCall) -> TracedFunction:
-        """The program for a call's arguments; traced if it isn't cached."""
+    def traced_function(self, call: FunctionCall) -> TracedFunction:
+        """The traced function for the arguments of a call; traced now if it isn't cached."""
         return self.cache.find(call)
 
-    def executable(self, program: TracedFunction, leaves: Operands) -> Executable:
-        """The executable of `program` for the placement of `leaves`; compiled if it isn't cached."""
-        return executable_of(self.cache, program, leaves)
+    def executable(self, traced_function: TracedFunction, leaves: Operands) -> Executable:
+        """The executable of `traced_function` for the placement of `leaves`; compiled if it isn't cached."""
+        return executable_of(self.cache, traced_function, leaves)
 
     def lower(
         self,
-        program: TracedFunction,
+        traced_function: TracedFunction,
         leaves: Operands,
         platforms: Sequence[str] = (),
         *,
@@ -137,17 +141,17 @@ class Jitted:
     ) -> CompilationUnit:
         """The StableHLO module for arguments placed like `leaves`."""
         return lower_traced_function(
-            self.options, program, leaves, platforms, is_portable=is_portable
+            self.options, traced_function, leaves, platforms, is_portable=is_portable
         )
 
     def _run(
-        self, program: TracedFunction, executable: Executable, call: FunctionCall
+        self, traced_function: TracedFunction, executable: Executable, call: FunctionCall
     ) -> tuple[Any, FastPath | None]:
-        if program.in_layouts is not None:
-            self._check_layouts(program.in_layouts, call)
+        if traced_function.in_layouts is not None:
+            self._check_layouts(traced_function.in_layouts, call)
         launch = Launch(
-            self.spec.name, program.values, call.leaves, executable, self.clear_fast_paths,
-            traced=program.params.jaxpr, closed_over=program.consts, is_of_user=self.options.share,
+            self.spec.name, traced_function.values, call.leaves, executable, self.clear_fast_paths,
+            traced=traced_function.params.jaxpr, closed_over=traced_function.consts, is_of_user=self.options.share,
         )  # fmt: skip
         try:
             results = run(launch)
@@ -156,15 +160,15 @@ class Jitted:
         except (ExecutionError, NonFiniteError) as error:
             error.failed_call = launch
             raise
-        tree, is_kept = interception.results_of_launch(program.out_tree, results, launch)
-        if is_kept or launch.needs_python or program.values.takes_references:
+        tree, is_kept = interception.results_of_launch(traced_function.out_tree, results, launch)
+        if is_kept or launch.needs_python or traced_function.values.takes_references:
             return tree, None
-        return tree, executable.fast_path(program.out_tree, call.leaves)
+        return tree, executable.fast_path(traced_function.out_tree, call.leaves)
 
-    def _check_references(self, program: TracedFunction, call: FunctionCall) -> None:
-        names = ["used from outside"] * len(program.consts)
+    def _check_references(self, traced_function: TracedFunction, call: FunctionCall) -> None:
+        names = ["used from outside"] * len(traced_function.consts)
         names += self.spec.debug_info(call).argument_names
-        check_distinct(f"`{self.spec.name}`", names, [*program.consts, *call.leaves])
+        check_distinct(f"`{self.spec.name}`", names, [*traced_function.consts, *call.leaves])
 
     def _check_layouts(self, layouts: Sequence[Any], call: FunctionCall) -> None:
         """Raises LayoutError for arrays with another layout than `in_shardings` specify."""
@@ -196,12 +200,12 @@ class Jitted:
         got = [f"{path}: {text}" for path, text in zip(paths, error.got * len(paths), strict=False)]
         return IntegerRangeError(what, got=got, do=error.do)
 
-    def stage_call(self, program: TracedFunction, leaves: Operands) -> Values:
+    def stage_call(self, traced_function: TracedFunction, leaves: Operands) -> Values:
         """Results of a call under a trace."""
-        params = program.params_of_call()
+        params = traced_function.params_of_call()
         if params.inline:
-            return replay(params.jaxpr.jaxpr, (), *program.consts, *leaves)
-        return bind(jit_p, *program.consts, *leaves, params=params)
+            return replay(params.jaxpr.jaxpr, (), *traced_function.consts, *leaves)
+        return bind(jit_p, *traced_function.consts, *leaves, params=params)
 
     def clear_cache(self) -> None:
         """Drops this function's programs and executables."""

@@ -378,7 +378,7 @@ def _as_struct(x: Any) -> Any:
 def trace(jitted: Any, /, *args: Any, **kwargs: Any) -> Traced:
     """Traces the function for these arguments, which may be `ShapeDtypeStruct`s."""
     call = _call(jitted.spec, args, kwargs)
-    return Traced(jitted, jitted.program(call), call.leaves)
+    return Traced(jitted, jitted.traced_function(call), call.leaves)
 
 
 def lower(jitted: Any, /, *args: Any, **kwargs: Any) -> Lowered:

@@ -69,39 +69,47 @@ class TracedFunctionCache:
     def find(self, call: FunctionCall) -> TracedFunction:
         """The traced function for a call's arguments; traced if it isn't cached."""
         key = TracedFunctionKey(call.tree, call.avals, call.static, trace_context())
-        program = self.programs.get(key)
-        if program is not None:
-            if program.is_of_tool and not is_by_tool.get():
-                self._note_miss(program, key, call, program.miss.trace_seconds)  # pyright: ignore[reportOptionalMemberAccess]
+        traced_function = self.programs.get(key)
+        if traced_function is not None:
+            if traced_function.is_of_tool and not is_by_tool.get():
+                self._note_miss(traced_function, key, call, traced_function.miss.trace_seconds)  # pyright: ignore[reportOptionalMemberAccess]
             elif on.cache_looked:
                 publish(CacheLooked(self.options.spec.name, self.options.spec.function, True))
-            return program
+            return traced_function
         start = time.perf_counter()
         tracing = interception.tracing if self.options.share else contextlib.nullcontext
         with tracing():
-            program = self.trace(call)
-        self._note_miss(program, key, call, time.perf_counter() - start)
-        if any(map(is_traced, program.consts)):
-            return program
+            traced_function = self.trace(call)
+        self._note_miss(traced_function, key, call, time.perf_counter() - start)
+        if any(map(is_traced, traced_function.consts)):
+            return traced_function
         # Another thread may have traced the function meanwhile: all use the same program, so that it is compiled once.
-        program = self.programs.setdefault(key, program)
+        traced_function = self.programs.setdefault(key, traced_function)
         if self.options.share:
             with _lock:
-                _users_programs.add(program)
-        return program
+                _users_programs.add(traced_function)
+        return traced_function
 
     def _note_miss(
-        self, program: TracedFunction, key: TracedFunctionKey, call: FunctionCall, seconds: float
+        self,
+        traced_function: TracedFunction,
+        key: TracedFunctionKey,
+        call: FunctionCall,
+        seconds: float,
     ) -> None:
         spec = self.options.spec
         if not self.options.share:  # pellucid's own functions
             return
-        earlier = [each for each, program in self.programs.items() if not program.is_of_tool]
+        earlier = [
+            each
+            for each, traced_function in self.programs.items()
+            if not traced_function.is_of_tool
+        ]
         if earlier:
             reasons = reasons_for(key, earlier, spec.debug_info(call).argument_names)
         else:
             reasons = reasons_for_function(None if is_by_tool.get() else spec.function)
-        miss = program.miss = Miss(
+        miss = traced_function.miss = Miss(
             spec.name, reasons, capture(), seconds, entry_count=len(earlier) + 1
         )
         if config.explain_cache_misses.value and not miss.is_by_tool:
