@@ -147,7 +147,7 @@ def session_of(
     """
     progress = progress or ConversionProgress()
     reading = functools.partial(progress, "reading events")
-    events, other_processes = _of_this_process(read_events(recorded, reading))
+    events, other_processes = _events_of_this_process(read_events(recorded, reading))
     events, end_ns = _without_draining(events)
     progress("joining operations to calls")
     operations = operations_of(events)
@@ -269,7 +269,7 @@ _OTHER_PROCESS = re.compile(r"\[(\d+)\]$")
 """End of the name of a plane that XLA collected from a registered process: its process id in brackets."""
 
 
-def _of_this_process(events: Events) -> tuple[Events, list[str]]:
+def _events_of_this_process(events: Events) -> tuple[Events, list[str]]:
     """(events of this process, remarks about other processes). Run numbers of different processes would collide."""
     matches = [_OTHER_PROCESS.search(plane) for plane in events.planes]
     processes = sorted({match[1] for match in matches if match is not None})

@@ -35,7 +35,7 @@ def session_html(session: SessionTables) -> str:
     parts = [
         "".join(f"<p>{html.escape(line)}</p>" for line in head(session)),
         _findings(session),
-        *(_source(session, source) for source in _by_time(session)[:MAX_SOURCES]),
+        *(_source(session, source) for source in _files_by_time(session)[:MAX_SOURCES]),
         _operations(session),
         _compilations(session),
     ]
@@ -50,7 +50,7 @@ def _findings(session: SessionTables) -> str:
     return f"<ul>{items}</ul>" if items else ""
 
 
-def _by_time(session: SessionTables) -> list[SourceRecord]:
+def _files_by_time(session: SessionTables) -> list[SourceRecord]:
     """The source files and cells, sorted by time, longest first."""
     seconds = dict.fromkeys(session.sources, 0.0)
     for row in session.lines:

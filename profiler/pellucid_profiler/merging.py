@@ -65,7 +65,7 @@ def merge(sessions: Sequence[Session], *, offsets_ns: Sequence[int] | None = Non
             *(getattr(operations, each.name)[order] for each in fields(operations))
         ),
         calls=_concatenate([each.calls for each in parts]),
-        spans=_by_start(_concatenate([each.spans for each in parts])),
+        spans=_sort_by_start(_concatenate([each.spans for each in parts])),
         collectives=collectives,
         compilations=[row for each in parts for row in each.compilations],
         transfers=[row for each in parts for row in each.transfers],
@@ -162,7 +162,7 @@ def _concatenate(tables: Sequence[T]) -> T:
     )
 
 
-def _by_start(spans: HostSpans) -> HostSpans:
+def _sort_by_start(spans: HostSpans) -> HostSpans:
     return spans.rows(np.argsort(spans.start_ns, kind="stable"))
 
 

@@ -45,11 +45,11 @@ def query(session: SessionTables, sql: str) -> list[dict[str, Any]]:
     """
     processor = _processor("a session can't be queried")
     if processor is None:
-        return _by_sqlite(session, sql)
+        return _query_sqlite(session, sql)
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "session.pftrace"
         save_perfetto(session, path)
-        return _by_processor(processor, path, sql)
+        return _query_processor(processor, path, sql)
 
 
 def query_trace(path: Path, sql: str) -> list[dict[str, Any]]:
@@ -65,7 +65,7 @@ def query_trace(path: Path, sql: str) -> list[dict[str, Any]]:
             do=f"Install the package perfetto, and name the program in {VARIABLE}. Sessions (`session.save(path)`) and "
             "XSpace files need neither.",
         )
-    return _by_processor(processor, path, sql)
+    return _query_processor(processor, path, sql)
 
 
 def _processor(failure: str) -> tuple[Any, str] | None:
@@ -84,7 +84,7 @@ def _processor(failure: str) -> tuple[Any, str] | None:
     return None if program is None or module is None else (module, program)
 
 
-def _by_processor(processor: tuple[Any, str], path: Path, sql: str) -> list[dict[str, Any]]:
+def _query_processor(processor: tuple[Any, str], path: Path, sql: str) -> list[dict[str, Any]]:
     module, program = processor
     config = module.TraceProcessorConfig(bin_path=program)
     with module.TraceProcessor(trace=str(path), config=config) as opened:
@@ -106,7 +106,7 @@ _databases: weakref.WeakKeyDictionary[SessionTables, sqlite3.Connection] = (
 )
 
 
-def _by_sqlite(session: SessionTables, sql: str) -> list[dict[str, Any]]:
+def _query_sqlite(session: SessionTables, sql: str) -> list[dict[str, Any]]:
     database = _databases.get(session)
     if database is None:
         database = _databases[session] = _database(session)

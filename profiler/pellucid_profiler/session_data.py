@@ -129,7 +129,9 @@ class SessionData:
             busy = self._busy(device, ~is_container)
             here = ops.device[rows] == device
             start, end = ops.start_ns[rows[here]], ops.end_ns[rows[here]]
-            rest[here] = np.maximum(end - start - _before(busy, end) + _before(busy, start), 0)
+            rest[here] = np.maximum(
+                end - start - _nanoseconds_before(busy, end) + _nanoseconds_before(busy, start), 0
+            )
         lane = ops.device[rows] * (len(ops) + 1) + np.unique(ops.run, return_inverse=True)[1][rows]
         parents = nesting(lane, ops.start_ns[rows], ops.end_ns[rows])
         inside = parents != ABSENT
@@ -155,7 +157,7 @@ class SessionData:
         )
 
 
-def _before(intervals: npt.NDArray[np.int64], times: Column) -> npt.NDArray[np.float64]:
+def _nanoseconds_before(intervals: npt.NDArray[np.int64], times: Column) -> npt.NDArray[np.float64]:
     """Nanoseconds of sorted disjoint `intervals` [n, 2] before each of `times`."""
     if not len(intervals):
         return np.zeros(len(times))

@@ -192,7 +192,7 @@ class MeshPositions:
         out_specs = [*map(self._spec, out_avals)] if gives else params.out_specs
         avals = [_stored_type(a) if takes else a for a in in_avals]
 
-        def at_one(*parts: Any) -> Values:
+        def run_at_position(*parts: Any) -> Values:
             if takes:
                 parts = tuple(
                     [_recast(reshape(x, a.shape), a) for x, a in zip(parts, in_avals, strict=True)]
@@ -206,7 +206,7 @@ class MeshPositions:
             ]
 
         with params.scope():
-            program, consts = stage_open(at_one, avals, jaxpr.debug)
+            program, consts = stage_open(run_at_position, avals, jaxpr.debug)
         assert not consts
         called = params.on(program, in_specs, out_specs)
         whole = [

@@ -388,11 +388,11 @@ def _match_inputs(
     if lanes is not None:  # captured values come first
         yield from zip(inputs, jaxpr.invars[len(jaxpr.invars) - len(inputs) :], strict=False)
         return
-    named, own = _by_name(debug, inputs), _by_name(jaxpr.debug, jaxpr.invars)
+    named, own = _inputs_by_name(debug, inputs), _inputs_by_name(jaxpr.debug, jaxpr.invars)
     yield from [(v, own[name]) for name, v in named.items() if name in own]
 
 
-def _by_name(debug: DebugInfo | None, inputs: Sequence[Var]) -> dict[str, Var]:
+def _inputs_by_name(debug: DebugInfo | None, inputs: Sequence[Var]) -> dict[str, Var]:
     """Maps names to inputs, without the constants before them, which have none; empty if two have the same name."""
     names = () if debug is None else debug.argument_names
     if len(names) > len(inputs):

@@ -126,7 +126,7 @@ def _attention(
     logits = jnp.einsum("btkgh,bskh->bkgts", grouped, key, preferred_element_type=wide)
     logits = logits.reshape((b, n, t, s)) * jnp.asarray(scale, dtype=wide)
     if bias is not None:
-        logits = logits + _of_heads(bias, is_single)
+        logits = logits + _broadcast_to_heads(bias, is_single)
     allowed = _attention_mask(mask, query_lengths, key_lengths, is_causal, window, t, s, is_single)
     if allowed is not None:
         lowest = np.asarray(-0.7 * float(dtypes.finfo(wide).max), wide)[()]
@@ -170,7 +170,7 @@ def _attention_of_cudnn(
     masked = _attention_mask(mask, None, None, False, None if has_own_window else window, t, s, is_single)  # fmt: skip
     extras: list[Any] = []
     if bias is not None or masked is not None:
-        total = jnp.zeros((1, 1, 1, 1), dtype) if bias is None else _of_heads(bias, is_single)
+        total = jnp.zeros((1, 1, 1, 1), dtype) if bias is None else _broadcast_to_heads(bias, is_single)
         if masked is not None:
             total = jnp.where(
                 masked, total, np.asarray(-0.7 * float(dtypes.finfo(dtype).max), dtype)[()]
@@ -196,7 +196,7 @@ def _attention_of_cudnn(
     return (result[0], sums[0]) if is_single else (result, sums)
 
 
-def _of_heads(x: Array, is_single: bool) -> Array:
+def _broadcast_to_heads(x: Array, is_single: bool) -> Array:
     """`x` that broadcasts to [B, N, T, S]; that of a single example broadcasts to [N, T, S]."""
     return jnp.expand_dims(x, 0) if is_single and type_of(x).ndim == 3 else jnp.asarray(x)
 
@@ -213,7 +213,7 @@ def _attention_mask(
 ) -> Any:
     """Mask of the positions that attend to each other, which broadcasts to [B, N, T, S]; None if all do."""
     rows, columns = jnp.arange(t)[:, None], jnp.arange(s)[None, :]
-    masks = [] if mask is None else [_of_heads(mask, is_single)]
+    masks = [] if mask is None else [_broadcast_to_heads(mask, is_single)]
     if is_causal:
         masks.append((columns <= rows)[None, None])
     if window is not None:

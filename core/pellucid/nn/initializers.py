@@ -263,7 +263,7 @@ def variance_scaling(
     return init
 
 
-def _on_disc(key: Array, shape: Any, dtype: np.dtype, radius: Any) -> Array:
+def _draw_on_disc(key: Array, shape: Any, dtype: np.dtype, radius: Any) -> Array:
     """Complex numbers with absolute values `radius(uniform numbers)` and uniform angles."""
     key_radius, key_angle = random.split(key)
     real = dtypes.to_floating_dtype(np.dtype(dtype))
@@ -274,13 +274,13 @@ def _on_disc(key: Array, shape: Any, dtype: np.dtype, radius: Any) -> Array:
 
 def _complex_uniform(key: Array, shape: Any, dtype: np.dtype) -> Array:
     """Complex numbers, uniform on the disc of radius 1."""
-    return _on_disc(key, shape, dtype, jnp.sqrt)
+    return _draw_on_disc(key, shape, dtype, jnp.sqrt)
 
 
 def _complex_truncated_normal(key: Array, upper: Any, shape: Any, dtype: np.dtype) -> Array:
     """Complex normal numbers whose absolute values are at most `upper`."""
     share = 1 - math.exp(-(upper**2))
-    return _on_disc(key, shape, dtype, lambda u: jnp.sqrt(-jnp.log(1 - share * u)))
+    return _draw_on_disc(key, shape, dtype, lambda u: jnp.sqrt(-jnp.log(1 - share * u)))
 
 
 def _family(

@@ -223,7 +223,7 @@ def delete(
                 got=f"obj: {obj.aval.text()}",
                 do="Pass known positions, or assume_unique_indices=True if none occurs twice.",
             )
-        return _without(x, ravel(asarray(obj)), axis)
+        return _drop_slices(x, ravel(asarray(obj)), axis)
     else:
         if isinstance(obj, np.ma.MaskedArray):
             refuse_masked_array(obj)
@@ -253,7 +253,7 @@ def delete(
 
 
 @numpy_function(static="axis")
-def _without(x: Array, positions: Array, axis: int) -> Any:
+def _drop_slices(x: Array, positions: Array, axis: int) -> Any:
     """`x` without the slices at distinct `positions`, which may be traced."""
     n = x.shape[axis]
     positions = able_to_hold(n, positions)

@@ -477,7 +477,7 @@ def _full(fill_value: ArrayLike, shape: tuple[int, ...], dtype: Any, weak_type: 
     return broadcast_in_dim(value, shape, tuple(range(len(shape) - ndim, len(shape))))
 
 
-def _like(
+def _full_like(
     a: ArrayLike,
     value: ArrayLike,
     dtype: DTypeLike | None,
@@ -522,7 +522,7 @@ def zeros_like(
     >>> zeros_like(np.array([1, 2]), shape=3)
     Array([0, 0, 0], dtype=int32)
     """
-    return _like(a, 0, dtype, shape, device, out_sharding, "zeros_like")
+    return _full_like(a, 0, dtype, shape, device, out_sharding, "zeros_like")
 
 
 def ones_like(
@@ -542,7 +542,7 @@ def ones_like(
     >>> ones_like(np.array([1, 2]))
     Array([1, 1], dtype=int32)
     """
-    return _like(a, 1, dtype, shape, device, out_sharding, "ones_like")
+    return _full_like(a, 1, dtype, shape, device, out_sharding, "ones_like")
 
 
 def empty_like(
@@ -562,7 +562,7 @@ def empty_like(
     >>> empty_like(np.array([1, 2]), dtype=float)
     Array([0., 0.], dtype=float32)
     """
-    return _like(prototype, 0, dtype, shape, device, out_sharding, "empty_like")
+    return _full_like(prototype, 0, dtype, shape, device, out_sharding, "empty_like")
 
 
 def full_like(
@@ -583,7 +583,7 @@ def full_like(
     >>> full_like(np.array([1, 2]), 7)
     Array([7, 7], dtype=int32)
     """
-    return _like(a, fill_value, dtype, shape, device, out_sharding, "full_like")
+    return _full_like(a, fill_value, dtype, shape, device, out_sharding, "full_like")
 
 
 # Sequences --------------------------------------------------------------------------------------------

@@ -133,7 +133,7 @@ def _check(notation: Notation, shapes: Sequence[Shape], subscripts: str) -> None
         raise ArgumentValueError("einsum: the result has a letter twice.", got=got)
 
 
-def _in_text(first: ArrayLike, rest: Sequence[Any]) -> tuple[str, list[Any]]:
+def _to_text_form(first: ArrayLike, rest: Sequence[Any]) -> tuple[str, list[Any]]:
     """(subscripts, operands) from operand, its labels, operand, its labels, ..., labels of the result."""
     items = [first, *rest]
     n_operands = len(items) // 2
@@ -161,7 +161,7 @@ def _canonical_arguments(subscripts: Any, operands: Operands) -> tuple[str, list
     return (
         (subscripts, list(operands))
         if isinstance(subscripts, str)
-        else _in_text(subscripts, operands)
+        else _to_text_form(subscripts, operands)
     )
 
 
@@ -331,14 +331,14 @@ def _diagonals(x: ArrayLike, letters: str, result_letters: str, dtype: Any) -> t
         if len(axes) == 1:
             continue
         aval = type_of(x)
-        x = select(_on_diagonal(aval.shape, axes), x, zeros(aval))
+        x = select(_diagonal_mask(aval.shape, axes), x, zeros(aval))
         gone = axes[:-1] if letter in result_letters else axes
         x = _sum_along(x, gone, dtype)
         letters = "".join(c for i, c in enumerate(letters) if i not in gone)
     return x, letters
 
 
-def _on_diagonal(shape: Shape, axes: Sequence[int]) -> Any:
+def _diagonal_mask(shape: Shape, axes: Sequence[int]) -> Any:
     """A mask of `shape`: whether the indices along `axes`, which have one size, are equal."""
     square = tuple([shape[a] for a in axes])
     indices = [broadcasted_iota(np.uint32, square, i) for i in range(len(axes))]

@@ -143,13 +143,13 @@ cbrt = _unary(
 )
 log2 = _unary(
     "log2",
-    lambda x: _to_base(x, lambda log: arithmetic.div(log, _like(np.log(2.0), log))),
+    lambda x: _to_base(x, lambda log: arithmetic.div(log, _scalar_like(np.log(2.0), log))),
     promote_dtypes_inexact,
     "Logarithm of `x` to base 2; exact at powers of 2.",
 )
 log10 = _unary(
     "log10",
-    lambda x: _to_base(x, lambda log: arithmetic.mul(log, _like(np.log10(np.e), log))),
+    lambda x: _to_base(x, lambda log: arithmetic.mul(log, _scalar_like(np.log10(np.e), log))),
     promote_dtypes_inexact,
     "Logarithm of `x` to base 10; exact at powers of 10.",
 )
@@ -186,13 +186,15 @@ def _snap(x: ArrayLike) -> Any:
     """
     value = stop_gradient(x)
     nearest = arithmetic.round(value, arithmetic.RoundingMethod.TO_NEAREST_EVEN)
-    unit = arithmetic.mul(arithmetic.abs(value), _like(dtypes.finfo(type_of(x).dtype).eps, x))
+    unit = arithmetic.mul(
+        arithmetic.abs(value), _scalar_like(dtypes.finfo(type_of(x).dtype).eps, x)
+    )
     is_near = logical.le(arithmetic.abs(arithmetic.sub(nearest, value)), unit)
     # Rounding keeps the derivative of `x`: `x - value` is 0 and has that derivative.
     return select_cases(is_near, arithmetic.add(nearest, arithmetic.sub(x, value)), x)
 
 
-def _like(value: ArrayLike, x: ArrayLike) -> Any:
+def _scalar_like(value: ArrayLike, x: ArrayLike) -> Any:
     """`value` as a NumPy scalar of the dtype of `x`."""
     return scalar(value, type_of(x).dtype)
 
@@ -621,7 +623,7 @@ def _integer_to_integer(x: ArrayLike, y: ArrayLike) -> Any:
     """`x ** y` of integers: square and multiply over the bits of `y`."""
     dtype = type_of(x).dtype
     bits = dtype.itemsize * 8 - (not dtype.name.startswith("u"))
-    one, zero = _like(1, x), _like(0, x)
+    one, zero = _scalar_like(1, x), _scalar_like(0, x)
     shape = broadcast_shapes(type_of(x).shape, type_of(y).shape)
     result = broadcast_in_dim(one, shape, ())
     for _ in range(bits):

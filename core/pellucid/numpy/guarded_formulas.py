@@ -109,12 +109,12 @@ def _log_of_sum(
     term = term if unit == 1 else arithmetic.mul(term, constant_like(term, unit))
     result = arithmetic.add(large, term)
     if has_parts:
-        imag = _into_interval(conversion.imag(result), np.pi * unit)
+        imag = _wrap_to_interval(conversion.imag(result), np.pi * unit)
         return conversion.complex(conversion.real(result), imag)
     return select_cases(logical.ne(delta, delta), total, result)
 
 
-def _into_interval(x: ArrayLike, bound: float) -> Any:
+def _wrap_to_interval(x: ArrayLike, bound: float) -> Any:
     """`x` moved by a multiple of `2 bound` into [-bound, bound]."""
     half, whole, zero = (constant_like(x, v) for v in (bound, 2 * bound, 0))
     rest = arithmetic.rem(arithmetic.add(x, half), whole)

@@ -104,11 +104,11 @@ def parse_entries(index: Any, shape: Shape) -> Index:
             axis += 1
         elif kind is Slice:
             entries.append(
-                StridedWindow(within_dtype(item.start, shape), item.known_size, item.stride)
+                StridedWindow(clip_to_index_dtype(item.start, shape), item.known_size, item.stride)
             )
             axis += 1
         elif kind is int:
-            entries.append(Scalar(within_dtype(item, shape)))
+            entries.append(Scalar(clip_to_index_dtype(item, shape)))
             axis += 1
         elif item is None:
             entries.append(NewAxis())
@@ -116,11 +116,11 @@ def parse_entries(index: Any, shape: Shape) -> Index:
             flags.append(axis + len(flags))
             entries.append(Vector(np.zeros(int(item), np.int32)))
         elif kind_of(type_of(item).dtype) == "bool":
-            vectors = _of_mask(item, shape, axis)
+            vectors = _mask_positions(item, shape, axis)
             entries += vectors
             axis += len(vectors)
         else:
-            entries.append(Vector(within_dtype(item, shape)) if item.ndim else Scalar(item))
+            entries.append(Vector(clip_to_index_dtype(item, shape)) if item.ndim else Scalar(item))
             axis += 1
     return Index(tuple(entries), tuple(flags))
 
@@ -141,7 +141,7 @@ def is_wide(index: Any) -> TypeGuard[np.ndarray]:
     return is_array and not np.can_cast(index.dtype, np.int32)
 
 
-def within_dtype(index: Any, shape: Shape) -> Any:
+def clip_to_index_dtype(index: Any, shape: Shape) -> Any:
     """`index`, with host integers beyond the index dtype clipped to its limits, which are out of bounds as well."""
     if isinstance(index, (int, np.integer)) and not INT32_MIN <= index <= INT32_MAX:
         limits = np.iinfo(index_dtype(shape))
@@ -235,7 +235,7 @@ def _bad_slice(item: slice) -> IndexingError:
     return IndexingError("a slice needs integer bounds.", got=f"got {item!r}")
 
 
-def _of_mask(mask: Array, shape: Shape, axis: int) -> list[Vector]:
+def _mask_positions(mask: Array, shape: Shape, axis: int) -> list[Vector]:
     """The positions at which a mask is True, a vector for each of its axes; empty vectors for a mask without
     elements.
     """

@@ -141,7 +141,7 @@ def scatter_at(x: Array, index: Index, values: Any, update: Update) -> Any:
     arranged = arrangement(index.entries)
     flagged = with_flags(x, index)
     places = index_windows(arranged, type_of(flagged).shape, update.wrap_negative_indices)
-    flagged, values = _of_one_dtype(flagged, values)
+    flagged, values = _promote_to_one_dtype(flagged, values)
     if values is not None:
         values = _arrange_values(values, places, arranged.new_axes)
     if 0 in places.shape:
@@ -174,7 +174,7 @@ def scatter_at(x: Array, index: Index, values: Any, update: Update) -> Any:
     return squeeze(result, index.flags) if index.flags else result
 
 
-def _of_one_dtype(x: Array, values: Any) -> tuple[Any, Any]:
+def _promote_to_one_dtype(x: Array, values: Any) -> tuple[Any, Any]:
     """`x` and `values` of the dtype that they promote to."""
     if values is None:
         return x, values

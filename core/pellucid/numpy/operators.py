@@ -80,7 +80,7 @@ def _operator_method(function: Callable[..., Any], *, swapped: bool) -> Any:
 
     def cache_miss(x: ArrayLike, y: ArrayLike) -> Any:
         if not is_array_like(y):
-            return _of_foreign(y), None
+            return _not_implemented(y), None
         y = as_operand(y)
         if not context.trace.is_eager or isinstance(y, Tracer) or isinstance(x, Tracer):
             return (python(y, x) if swapped else python(x, y)), None
@@ -89,7 +89,7 @@ def _operator_method(function: Callable[..., Any], *, swapped: bool) -> Any:
     return make_call(function.__name__, None, cache_miss, (), (), (function, swapped))
 
 
-def _of_foreign(y: Any) -> Any:
+def _not_implemented(y: Any) -> Any:
     """NotImplemented, as the operand may define the operator itself.
 
     Raises: ArgumentTypeError for Python's containers, which don't; Python would answer comparisons with them by False.
@@ -116,10 +116,10 @@ def _tracer_operator(function: Callable[..., Any], *, swapped: bool) -> Callable
     python = function.python
 
     def forward(x: ArrayLike, y: ArrayLike) -> Any:
-        return python(x, y) if is_array_like(y) else _of_foreign(y)
+        return python(x, y) if is_array_like(y) else _not_implemented(y)
 
     def backward(x: ArrayLike, y: ArrayLike) -> Any:
-        return python(y, x) if is_array_like(y) else _of_foreign(y)
+        return python(y, x) if is_array_like(y) else _not_implemented(y)
 
     return backward if swapped else forward
 
@@ -128,12 +128,12 @@ def _tracer_operator(function: Callable[..., Any], *, swapped: bool) -> Callable
 def _power(x: ArrayLike, y: ArrayLike) -> Any:
     if type(y) is int:  # the most common exponent: a Python int
         return elementwise.integer_power(x, y)
-    return elementwise.raise_to_power(x, y) if is_array_like(y) else _of_foreign(y)
+    return elementwise.raise_to_power(x, y) if is_array_like(y) else _not_implemented(y)
 
 
 @library_code
 def _reflected_power(x: ArrayLike, y: ArrayLike) -> Any:
-    return elementwise.raise_to_power(y, x) if is_array_like(y) else _of_foreign(y)
+    return elementwise.raise_to_power(y, x) if is_array_like(y) else _not_implemented(y)
 
 
 def astype(
@@ -266,11 +266,11 @@ def _view_as_dtype(x: ArrayLike, dtype: Any) -> Any:
 
 
 def _matmul(x: ArrayLike, y: ArrayLike) -> Any:
-    return products.matmul(x, y) if is_array_like(y) else _of_foreign(y)
+    return products.matmul(x, y) if is_array_like(y) else _not_implemented(y)
 
 
 def _reflected_matmul(x: ArrayLike, y: ArrayLike) -> Any:
-    return products.matmul(y, x) if is_array_like(y) else _of_foreign(y)
+    return products.matmul(y, x) if is_array_like(y) else _not_implemented(y)
 
 
 def _byteswap(x: Array) -> Any:

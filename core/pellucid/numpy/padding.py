@@ -73,7 +73,7 @@ def pad(
     widths = _pairs("pad_width", pad_width, aval.ndim)
     if callable(mode):
         padded = _pad(asarray(array), None, widths, "constant", "even", None)
-        return _by_function(padded, widths, mode, kwargs)
+        return _pad_with_function(padded, widths, mode, kwargs)
     if mode not in _OPTIONS:
         raise UnsupportedError(
             "jnp.pad has no such mode.",
@@ -234,7 +234,7 @@ def _reflected_oddly(x: Array, axis: int, before: int, after: int, is_shared: bo
     return x[(*lead, slice(0, 1))] * first + x[(*lead, slice(n - 1, n))] * last + inner * sign
 
 
-def _by_function(
+def _pad_with_function(
     x: ArrayLike, widths: Widths, function: Callable[..., Any], options: dict[str, Any]
 ) -> Any:
     for axis, pair in enumerate(widths):

@@ -93,7 +93,7 @@ def _quantile(
     x = reshape(x.transpose(order), (size, *rest))
     if weights is not None:
         weights = _weights_by_element(name, weights, aval, axes, order, x.shape)
-    result = _along_first(x, q, weights, method, skips_nan)  # [*q.shape, *rest]
+    result = _quantiles_along_first(x, q, weights, method, skips_nan)  # [*q.shape, *rest]
     if keepdims:
         result = reshape(result, (*q_aval.shape, *keepdims_shape))
     return convert(result, type_of(result), dtype)
@@ -121,7 +121,7 @@ def _weights_by_element(
     return reshape(weights.transpose(order), shape)
 
 
-def _along_first(x: Array, q: Any, weights: Any, method: str, skips_nan: bool) -> Any:
+def _quantiles_along_first(x: Array, q: Any, weights: Any, method: str, skips_nan: bool) -> Any:
     """Quantiles `q` of `x` [size, *rest] along its first axis: [*q.shape, *rest]."""
     size, *rest = x.shape
     if not size:

@@ -37,7 +37,7 @@ from .compiled import numpy_function
 from .creation import arange, asarray, zeros
 from .cumulative import cumsum
 from .elementwise import clip, remainder
-from .index_entries import index_dtype, is_wide, within_dtype
+from .index_entries import clip_to_index_dtype, index_dtype, is_wide
 from .indexing import Lookup, check_not_empty, normalize_indices
 from .joining import concatenate, stack
 from .manipulation import (
@@ -115,7 +115,7 @@ def _fit_to_dtype(indices: ArrayLike, shape: Shape, size: int, mode: str | None)
     """`indices`; numbers of the host that the index dtype can't hold are replaced by some that mean the same."""
     if mode == "wrap" and is_static((size,)) and (type(indices) is int or is_wide(indices)):
         return indices % max(size, 1)  # type: ignore[operator]  # they are integers
-    return within_dtype(indices, shape)
+    return clip_to_index_dtype(indices, shape)
 
 
 def _take_along_axis(
@@ -210,7 +210,7 @@ def take_along_axis(
     if axis is None:
         arr, axis = ravel(arr), 0
     axis, _ = _axis_and_shape("take_along_axis", arr, indices, axis)
-    indices = within_dtype(indices, type_of(arr).shape)
+    indices = clip_to_index_dtype(indices, type_of(arr).shape)
     return _taken_along(arr, indices, axis, lookup)
 
 
@@ -277,7 +277,7 @@ def put_along_axis(
     """
     _refuse_inplace("put_along_axis", inplace)
     axis = None if axis is None else known_int("put_along_axis", "axis", axis)
-    indices = within_dtype(indices, aval_of("put_along_axis", arr).shape)
+    indices = clip_to_index_dtype(indices, aval_of("put_along_axis", arr).shape)
     return _put_along_axis(arr, indices, values, axis, mode or "drop")
 
 

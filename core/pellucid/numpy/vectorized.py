@@ -102,7 +102,7 @@ def vectorize(
                 f"vectorize: `{name_of(pyfunc)}` was called without an array.", got="got None alone"
             )
 
-        def on_values(*xs: Any) -> Any:
+        def call_on_values(*xs: Any) -> Any:
             arguments = iter(xs)
             positional = [x if i in fixed else next(arguments) for i, x in enumerate(args)]
             return pyfunc(*positional, **(kwargs | dict(zip(mapped_names, arguments, strict=True))))
@@ -114,7 +114,7 @@ def vectorize(
                 f"vectorize: `{name_of(pyfunc)}` was called with another number of arguments than its signature has.",
                 got=f"signature {signature!r}, {len(values)} arguments{' besides None' if has_none else ''}",
             )
-        return _map(on_values, [asarray(x) for x in values], inputs, outputs, name_of(pyfunc))
+        return _map(call_on_values, [asarray(x) for x in values], inputs, outputs, name_of(pyfunc))
 
     return call_vectorized
 

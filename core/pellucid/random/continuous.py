@@ -34,7 +34,7 @@ from .sampling import (
     shape_of_result,
     single_key,
 )
-from .uniform import between, default_float, normal_numbers, signs, smallest_normal
+from .uniform import default_float, normal_numbers, signs, smallest_normal, uniform_between
 
 
 def _one(dtype: np.dtype) -> Any:
@@ -53,7 +53,7 @@ def draw(
     return laid_out(out_sharding, function, typed, shape, dtype, *operands)
 
 
-def of_dtype(dtype: Any, shape: Shape, *parameters: Any) -> list[Any]:
+def broadcast_parameters(dtype: Any, shape: Shape, *parameters: Any) -> list[Any]:
     """`parameters` converted to `dtype` and broadcast to `shape`."""
     return [broadcast_to(convert_element_type(p, dtype), shape) for p in parameters]
 
@@ -63,7 +63,7 @@ def of_dtype(dtype: Any, shape: Shape, *parameters: Any) -> list[Any]:
 
 @sampler("shape", "dtype")
 def _exponential(key: Array, shape: Shape, dtype: np.dtype) -> Array:
-    return neg(log1p(neg(between(key, shape, dtype))))
+    return neg(log1p(neg(uniform_between(key, shape, dtype))))
 
 
 def exponential(
@@ -87,7 +87,7 @@ def exponential(
 
 @sampler("shape", "dtype")
 def _cauchy(key: Array, shape: Shape, dtype: np.dtype) -> Array:
-    numbers = between(
+    numbers = uniform_between(
         key, shape, dtype, np.asarray(dtypes.finfo(dtype).eps, dtype)[()], _one(dtype)
     )
     return tan(constant_like(numbers, math.pi) * (numbers - constant_like(numbers, 0.5)))
@@ -115,7 +115,7 @@ def cauchy(
 @sampler("shape", "dtype")
 def _laplace(key: Array, shape: Shape, dtype: np.dtype) -> Array:
     low = np.asarray(-1, dtype) + np.asarray(dtypes.finfo(dtype).epsneg, dtype)
-    numbers = between(key, shape, dtype, low[()], _one(dtype))
+    numbers = uniform_between(key, shape, dtype, low[()], _one(dtype))
     return sign(numbers) * log1p(neg(absolute(numbers)))
 
 
@@ -140,7 +140,7 @@ def laplace(
 
 @sampler("shape", "dtype")
 def _logistic(key: Array, shape: Shape, dtype: np.dtype) -> Array:
-    numbers = between(key, shape, dtype, smallest_normal(dtype), _one(dtype))
+    numbers = uniform_between(key, shape, dtype, smallest_normal(dtype), _one(dtype))
     return log(numbers) - log1p(neg(numbers))
 
 
@@ -165,7 +165,7 @@ def logistic(
 
 @sampler("shape", "dtype")
 def _pareto(key: Array, shape: Shape, dtype: np.dtype, b: Array) -> Array:
-    [b] = of_dtype(dtype, shape, b)
+    [b] = broadcast_parameters(dtype, shape, b)
     return exp(_exponential(key, shape, dtype) / b)
 
 
@@ -193,8 +193,8 @@ def pareto(
 
 @sampler("shape", "dtype")
 def _rayleigh(key: Array, shape: Shape, dtype: np.dtype, scale: Array) -> Array:
-    logarithm = log(between(key, shape, dtype))
-    [scale] = of_dtype(dtype, shape, scale)
+    logarithm = log(uniform_between(key, shape, dtype))
+    [scale] = broadcast_parameters(dtype, shape, scale)
     return scale * sqrt(logarithm * constant_like(logarithm, -2))
 
 
@@ -224,7 +224,7 @@ def rayleigh(
 def _weibull_min(
     key: Array, shape: Shape, dtype: np.dtype, scale: Array, concentration: Array
 ) -> Array:
-    scale, concentration = of_dtype(dtype, shape, scale, concentration)
+    scale, concentration = broadcast_parameters(dtype, shape, scale, concentration)
     power = constant_like(concentration, 1) / concentration
     return jnp.power(_exponential(key, shape, dtype), power) * scale
 
@@ -254,8 +254,8 @@ def weibull_min(
 def _triangular(
     key: Array, shape: Shape, dtype: np.dtype, left: Array, mode: Array, right: Array
 ) -> Array:
-    left, mode, right = of_dtype(dtype, shape, left, mode, right)
-    numbers = between(key, shape, dtype)
+    left, mode, right = broadcast_parameters(dtype, shape, left, mode, right)
+    numbers = uniform_between(key, shape, dtype)
     below = left + sqrt(numbers * (right - left) * (mode - left))
     rest = constant_like(numbers, 1) - numbers
     above = right - sqrt(rest * (right - left) * (right - mode))
@@ -285,7 +285,7 @@ def triangular(
 
 @sampler("shape", "dtype")
 def _lognormal(key: Array, shape: Shape, dtype: np.dtype, sigma: Array) -> Array:
-    [sigma] = of_dtype(dtype, shape, sigma)
+    [sigma] = broadcast_parameters(dtype, shape, sigma)
     return exp(normal_numbers(key, shape, dtype) * sigma)
 
 
@@ -374,9 +374,9 @@ def double_sided_maxwell(
 @sampler("shape", "dtype")
 def _wald(key: Array, shape: Shape, dtype: np.dtype, mean: Array) -> Array:
     first, second = split_keys(key)
-    [mean] = of_dtype(dtype, shape, mean)
+    [mean] = broadcast_parameters(dtype, shape, mean)
     square = integer_pow(normal_numbers(first, shape, dtype), 2)
-    numbers = between(second, shape, dtype)
+    numbers = uniform_between(second, shape, dtype)
     mean_square, four, two = integer_pow(mean, 2), constant_like(mean, 4), constant_like(mean, 2)
     root = sqrt(four * mean * square + mean_square * integer_pow(square, 2))
     x = mean + mean_square * square / two - mean / two * root

@@ -25,7 +25,7 @@ from pellucid._machine.sharding import PartitionSpec, Sharding
 from pellucid._machine.tracing import type_of
 from pellucid._machine.xla.arrays import Array
 
-from .continuous import draw, of_dtype
+from .continuous import broadcast_parameters, draw
 from .generators import threefry_prng_impl
 from .keys import clone, split_keys
 from .sampling import (
@@ -37,15 +37,15 @@ from .sampling import (
     shape_of_result,
     single_key,
 )
-from .uniform import between, default_float
+from .uniform import default_float, uniform_between
 
 # geometric --------------------------------------------------------------------------------------------
 
 
 @sampler("shape", "dtype")
 def _geometric(key: Array, shape: Shape, dtype: np.dtype, p: Array) -> Array:
-    [p] = of_dtype(default_float(), shape, p)
-    numbers = between(key, shape, default_float())
+    [p] = broadcast_parameters(default_float(), shape, p)
+    numbers = uniform_between(key, shape, default_float())
     one = constant_like(numbers, 1)
     numbers = jnp.where(numbers == constant_like(numbers, 0), one, numbers)
     return convert_element_type(floor(log(numbers) / log1p(neg(p))) + one, dtype)
@@ -91,7 +91,7 @@ _FIRST_RATE_OF_REJECTION = 10.0
 
 @sampler("shape", "dtype")
 def _poisson(key: Array, shape: Shape, dtype: np.dtype, lam: Array) -> Array:
-    [lam] = of_dtype(np.float32, shape, lam)
+    [lam] = broadcast_parameters(np.float32, shape, lam)
     zero = constant_like(lam, 0)
     is_small = (lam != lam) | (lam < constant_like(lam, _FIRST_RATE_OF_REJECTION))  # noqa: PLR0124
     by_product = _poisson_by_product(key, jnp.where(is_small, lam, zero), dtype)
@@ -120,7 +120,7 @@ def _poisson_by_product(key: Array, lam: Array, dtype: np.dtype) -> Array:
             i + np.int32(1),
             count,
             key,
-            log_product + log(between(subkey, shape, np.dtype(np.float32))),
+            log_product + log(uniform_between(subkey, shape, np.dtype(np.float32))),
         )
 
     count = jnp.zeros(shape, dtype)
@@ -149,11 +149,11 @@ def _poisson_by_rejection(key: Array, lam: Array, dtype: np.dtype) -> Array:
         return k, is_squeezed | (~is_impossible & (s <= t))
 
     n_rounds = min(dtypes.iinfo(dtype).max, np.iinfo(np.int32).max)
-    samples = _by_rejection(key, type_of(lam), propose, np.int32(n_rounds))
+    samples = _sample_by_rejection(key, type_of(lam), propose, np.int32(n_rounds))
     return convert_element_type(samples, dtype)
 
 
-def _by_rejection(key: Array, aval: Any, proposed: Any, n_rounds: Any) -> Array:
+def _sample_by_rejection(key: Array, aval: Any, proposed: Any, n_rounds: Any) -> Array:
     """Samples of type `aval` that `proposed(u, v)` accepts, where u is uniform between -½ and ½, v between 0 and 1."""
 
     def is_unfinished(state: Any) -> Any:
@@ -164,8 +164,8 @@ def _by_rejection(key: Array, aval: Any, proposed: Any, n_rounds: Any) -> Array:
         i, samples, accepted, key = state
         key, u_key, v_key = split_keys(key, 3)
         half = constant_like(samples, 0.5)
-        u = between(u_key, aval.shape, aval.dtype) - half
-        k, accept = proposed(u, between(v_key, aval.shape, aval.dtype))
+        u = uniform_between(u_key, aval.shape, aval.dtype) - half
+        k, accept = proposed(u, uniform_between(v_key, aval.shape, aval.dtype))
         return i + np.int32(1), jnp.where(accept, k, samples), accepted | accept, key
 
     start = (np.int32(0), jnp.full(aval.shape, -1, aval.dtype), jnp.zeros(aval.shape, bool), key)
@@ -203,7 +203,7 @@ def poisson(
 
 @sampler("shape", "dtype")
 def _binomial(key: Array, shape: Shape, dtype: np.dtype, n: Array, p: Array) -> Array:
-    n, p = of_dtype(dtype, shape, n, p)
+    n, p = broadcast_parameters(dtype, shape, n, p)
     zero, half, one = (constant_like(p, x) for x in (0, 0.5, 1))
     is_below_half = p < half
     q = jnp.where(is_below_half, p, one - p)
@@ -238,7 +238,11 @@ def _binomial_by_steps(key: Array, n: Array, p: Array) -> Array:
         count, total, key = state
         subkey, key = split_keys(key)
         count = jnp.where(total <= n, count + constant_like(count, 1), count)
-        return count, total + ceil(log(between(subkey, aval.shape, aval.dtype)) / log_failure), key
+        return (
+            count,
+            total + ceil(log(uniform_between(subkey, aval.shape, aval.dtype)) / log_failure),
+            key,
+        )
 
     zeros = jnp.zeros(aval.shape, aval.dtype)
     return while_loop(is_unfinished, advance, (zeros, zeros, key))[0] - constant_like(n, 1)
@@ -293,7 +297,7 @@ def _binomial_by_rejection(key: Array, n: Array, p: Array) -> Array:
         )  # fmt: skip
         return k, is_squeezed | (~is_impossible & (v <= bound))
 
-    return _by_rejection(key, type_of(n), propose, np.int32(np.iinfo(np.int32).max))
+    return _sample_by_rejection(key, type_of(n), propose, np.int32(np.iinfo(np.int32).max))
 
 
 def binomial(

@@ -30,9 +30,9 @@ from pellucid._machine.tracing import bind1, type_of
 from pellucid._machine.transforms.vmap import vmap
 from pellucid._machine.xla.arrays import Array
 
-from .continuous import _exponential, draw, of_dtype
+from .continuous import _exponential, broadcast_parameters, draw
 from .generators import threefry_prng_impl
-from .key_primitives import OnKeys, generator_of_aval, over_leading
+from .key_primitives import OnKeys, generator_of_aval, map_over_leading
 from .keys import split_keys
 from .sampling import (
     Shape,
@@ -44,7 +44,7 @@ from .sampling import (
     single_key,
     wrap_words,
 )
-from .uniform import between, default_float, normal_numbers, signs, smallest_normal
+from .uniform import default_float, normal_numbers, signs, smallest_normal, uniform_between
 
 # random_gamma -----------------------------------------------------------------------------------------
 
@@ -102,7 +102,7 @@ class RandomGamma(OnKeys[RandomGammaParams]):
         if not aval.size:
             return alpha
         count = math.prod(aval.shape[ndim:])
-        elements = over_leading(ndim, lambda key: generator.split(key, (count,)))(keys)
+        elements = map_over_leading(ndim, lambda key: generator.split(key, (count,)))(keys)
         elements = reshape(elements, (aval.size, *generator.key_shape))
         numbers = reshape(alpha, (aval.size,))
         if generator is threefry_prng_impl:
@@ -149,7 +149,7 @@ def _gamma_number(key: Array, alpha: Array, log_space: bool) -> Array:
 
         start = (x_key, constant_like(alpha, 0), constant_like(alpha, -1))
         _, x, v = while_loop(is_negative, drawn_x, start)
-        return key, x * x, v * v * v, between(u_key, (), dtype)
+        return key, x * x, v * v * v, uniform_between(u_key, (), dtype)
 
     start = (key, constant_like(alpha, 0), one, constant_like(alpha, 2))
     _, _, v, _ = while_loop(is_rejected, drawn_again, start)
@@ -158,13 +158,13 @@ def _gamma_number(key: Array, alpha: Array, log_space: bool) -> Array:
         is_plain = is_large | (logarithm == constant_like(alpha, 0))
         boost = jnp.where(is_plain, constant_like(alpha, 0), logarithm * (one / alpha))
         return log(d) + log(v) + boost
-    boost = jnp.power(one - between(boost_key, (), dtype), one / alpha)
+    boost = jnp.power(one - uniform_between(boost_key, (), dtype), one / alpha)
     return d * v * jnp.where(is_large, one, boost)
 
 
 @sampler("shape", "dtype", "log_space")
 def _gamma(key: Array, shape: Shape, dtype: np.dtype, a: Array, log_space: bool = False) -> Array:
-    [a] = of_dtype(dtype, shape, a)
+    [a] = broadcast_parameters(dtype, shape, a)
     return bind1(random_gamma_p, key, a, params=RandomGammaParams(log_space))
 
 
@@ -296,7 +296,7 @@ def dirichlet(
 
 @sampler("shape", "dtype")
 def _chisquare(key: Array, shape: Shape, dtype: np.dtype, df: Array) -> Array:
-    [df] = of_dtype(dtype, shape, df)
+    [df] = broadcast_parameters(dtype, shape, df)
     two = constant_like(df, 2)
     return exp(_loggamma(key, shape, dtype, df / two)) * two
 
@@ -325,7 +325,7 @@ def chisquare(
 
 @sampler("shape", "dtype")
 def _f(key: Array, shape: Shape, dtype: np.dtype, dfnum: Array, dfden: Array) -> Array:
-    dfnum, dfden = of_dtype(dtype, shape, dfnum, dfden)
+    dfnum, dfden = broadcast_parameters(dtype, shape, dfnum, dfden)
     first, second = split_keys(key)
     numerator = _chisquare(second, shape, dtype, dfnum) / dfnum
     return numerator / (_chisquare(first, shape, dtype, dfden) / dfden)
@@ -350,7 +350,7 @@ def f(
 
 @sampler("shape", "dtype")
 def _t(key: Array, shape: Shape, dtype: np.dtype, df: Array) -> Array:
-    [df] = of_dtype(dtype, shape, df)
+    [df] = broadcast_parameters(dtype, shape, df)
     first, second = split_keys(key)
     half = df / constant_like(df, 2)
     return normal_numbers(first, shape, dtype) * sqrt(half / _gamma(second, shape, dtype, half))

@@ -161,7 +161,7 @@ def _threefry_of_positions(words: Array, shape: Shape) -> list[Array]:
     return threefry2x32(first, second, *iota_2x32_shape(shape))
 
 
-def _of_consecutive_counts(words: Array, count: int) -> Array:
+def _hash_consecutive_counts(words: Array, count: int) -> Array:
     """Threefry of the numbers below `count`: a counter pairs number i with i + ⌈count / 2⌉, so every word depends on
     `count`.
 
@@ -179,7 +179,7 @@ def _of_consecutive_counts(words: Array, count: int) -> Array:
 def threefry_split(words: Array, shape: Shape) -> Array:
     """A key for each position in an array of `shape`."""
     if not config.threefry_partitionable.value:
-        return reshape(_of_consecutive_counts(words, 2 * math.prod(shape)), (*shape, 2))
+        return reshape(_hash_consecutive_counts(words, 2 * math.prod(shape)), (*shape, 2))
     return stack(_threefry_of_positions(words, shape), len(shape))
 
 
@@ -206,7 +206,7 @@ def threefry_bits(words: Array, bit_width: int, shape: Shape) -> Array:
 
 def _bits_of_counts(words: Array, bit_width: int, count: int) -> Array:
     """`count` numbers from as few words as possible: narrow numbers share a word, the lowest bits first."""
-    drawn = _of_consecutive_counts(words, -(-bit_width * count // 32))
+    drawn = _hash_consecutive_counts(words, -(-bit_width * count // 32))
     if bit_width == 64:
         return _from_words(
             static_slice(drawn, (0,), (count,)), static_slice(drawn, (count,), (2 * count,))
@@ -290,7 +290,7 @@ def _hashing(
     derived.
     """
 
-    def of_counter(words: Array, *counter: Any) -> list[Array]:
+    def hash_counter(words: Array, *counter: Any) -> list[Array]:
         key = [index_in_dim(words, i, keepdims=False) for i in range(n)]
         return bind(word_hash, *key, *counter)
 
@@ -298,13 +298,13 @@ def _hashing(
         return stack(bind(word_hash, *seed(*_halves(threefry_seed(value))))[:n], 0)
 
     def split(words: Array, shape: Shape) -> Array:
-        return stack(of_counter(words, *zeros, *iota_2x32_shape(shape))[:n], len(shape))
+        return stack(hash_counter(words, *zeros, *iota_2x32_shape(shape))[:n], len(shape))
 
     def fold_in(words: Array, data: Array) -> Array:
-        return stack(of_counter(words, *zeros, np.uint32(0), data)[:n], 0)
+        return stack(hash_counter(words, *zeros, np.uint32(0), data)[:n], 0)
 
     def bits(words: Array, bit_width: int, shape: Shape) -> Array:
-        drawn = of_counter(words, *iota_2x32_shape(shape), *zeros)
+        drawn = hash_counter(words, *iota_2x32_shape(shape), *zeros)
         if bit_width == 64:
             return _from_words(*halves(drawn))
         mixed = functools.reduce(bitwise_xor, drawn)
@@ -342,15 +342,15 @@ def _rbg_seed(seed: Array) -> Array:
     return concatenate([words, words], 0)
 
 
-def _in_pairs(function: Callable[..., Any]) -> Callable[..., Any]:
+def _apply_to_halves(function: Callable[..., Any]) -> Callable[..., Any]:
     """Applies a function of two words to both halves of four words; their results are halves of the last axis."""
 
-    def of_four(words: Any, *arguments: Any) -> Any:
+    def apply_to_four(words: Any, *arguments: Any) -> Any:
         pairs = reshape(words, (2, 2))
         mapped = vmap(lambda pair: function(pair, *arguments), in_axes=0, out_axes=-2)(pairs)
         return reshape(mapped, (*type_of(mapped).shape[:-2], 4))
 
-    return of_four
+    return apply_to_four
 
 
 def _rbg_bits(words: Array, bit_width: int, shape: Shape) -> Array:
@@ -361,9 +361,9 @@ rbg_prng_impl = register(
     PRNGImpl(
         (4,),
         _rbg_seed,
-        _in_pairs(threefry_split),
+        _apply_to_halves(threefry_split),
         _rbg_bits,
-        _in_pairs(threefry_fold_in),
+        _apply_to_halves(threefry_fold_in),
         "rbg",
         "rbg",
     )

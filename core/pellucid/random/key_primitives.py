@@ -47,7 +47,7 @@ _NEW_KEYS = MOVEMENT.replace(linear=None, keys="new")
 """Traits of primitives whose results count as new keys: which key words belong to isn't tracked."""
 
 
-def over_leading(ndim: int, function: Callable[..., Any]) -> Callable[..., Any]:
+def map_over_leading(ndim: int, function: Callable[..., Any]) -> Callable[..., Any]:
     """`function` of single elements, for arrays that have `ndim` leading axes."""
     for _ in range(ndim):
         function = vmap(function)
@@ -149,7 +149,7 @@ class RandomSeed(OnKeys[RandomSeedParams]):
         return pointwise(avals, results)
 
     def on_words(self, seeds, generator, ndim, params):
-        return over_leading(ndim, generator.seed)(seeds)
+        return map_over_leading(ndim, generator.seed)(seeds)
 
 
 random_seed_p = RandomSeed()
@@ -261,7 +261,7 @@ class RandomSplit(OnKeys[RandomSplitParams]):
     def on_words(self, keys, generator, ndim, params):
         # Without the barrier, XLA computes the few new keys again in each loop that draws from them, and takes longer to compile.
         return optimization_barrier(
-            over_leading(ndim, lambda key: generator.split(key, params.shape))(keys)
+            map_over_leading(ndim, lambda key: generator.split(key, params.shape))(keys)
         )
 
 
@@ -316,7 +316,7 @@ class RandomFoldIn(OnKeys[NoParams]):
             key_aval.shape[: key_aval.ndim - len(element)], type_of(data).shape
         )
         keys, data = broadcast_to(keys, (*shape, *element)), broadcast_to(data, shape)
-        return over_leading(ndim, generator.fold_in)(keys, data)
+        return map_over_leading(ndim, generator.fold_in)(keys, data)
 
 
 random_fold_in_p = RandomFoldIn()
@@ -344,7 +344,7 @@ class RandomBits(OnKeys[RandomBitsParams]):
         return leading_kept(avals[0].ndim, results[0].ndim)
 
     def on_words(self, keys, generator, ndim, params):
-        bits = over_leading(
+        bits = map_over_leading(
             ndim, lambda key: generator.random_bits(key, params.bit_width, params.shape)
         )
         return bits(keys)

@@ -120,7 +120,7 @@ def uniform(
     return laid_out(out_sharding, _uniform, typed, shape, dtype, low, high)
 
 
-def between(
+def uniform_between(
     key: Array, shape: Shape, dtype: np.dtype, low: ArrayLike = 0.0, high: ArrayLike = 1.0
 ) -> Array:
     """`uniform` between two numbers, for samplers."""
@@ -229,7 +229,7 @@ def normal_numbers(key: Array, shape: Shape, dtype: np.dtype) -> Array:
         both = add(real, mul(constant_like(imaginary, 1j), imaginary))
         return both / constant_like(both, np.asarray(math.sqrt(2), part)[()])
     low = np.nextafter(np.asarray(-1, dtype), np.asarray(0, dtype), dtype=dtype)
-    numbers = erf_inv(between(key, shape, dtype, low, np.ones((), dtype)[()]))
+    numbers = erf_inv(uniform_between(key, shape, dtype, low, np.ones((), dtype)[()]))
     return mul(constant_like(numbers, math.sqrt(2)), numbers)
 
 
@@ -303,7 +303,7 @@ def truncated_normal(
 def _bernoulli(key: Array, p: Array, shape: Shape, mode: str) -> Array:
     dtype = type_of(p).dtype
     if mode == "low":
-        return lt(between(key, shape, dtype), jnp.broadcast_to(p, shape))
+        return lt(uniform_between(key, shape, dtype), jnp.broadcast_to(p, shape))
     coarse, fine = fine_numbers(key, shape, dtype)
     step = constant_like(fine, dtypes.finfo(dtype).eps)
     return lt(mul(fine, step), sub(jnp.broadcast_to(p, shape), coarse))

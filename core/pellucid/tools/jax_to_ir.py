@@ -84,11 +84,11 @@ def jax_to_ir(
         )
 
     @functools.wraps(fn)
-    def of_inputs(*inputs: Any) -> Any:
+    def call_with_inputs(*inputs: Any) -> Any:
         return fn(**dict(zip(names, inputs, strict=True)), **constants)
 
-    del of_inputs.__wrapped__  # type: ignore[attr-defined]  # whose signature is another one
-    traced = jit(of_inputs).trace(*[struct for _, struct in input_shapes])
+    del call_with_inputs.__wrapped__  # type: ignore[attr-defined]  # whose signature is another one
+    traced = jit(call_with_inputs).trace(*[struct for _, struct in input_shapes])
     module = traced.lower_portably(()).module.module
     if format == "HLO":
         hlo = to_hlo(module)

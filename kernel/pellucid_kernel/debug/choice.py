@@ -103,7 +103,7 @@ class Choice:
         if not lane:
             return values
         return [
-            _in_lane(x, _lane_index(level, a, lane, np.ndim(x)))
+            _lane_of(x, _lane_index(level, a, lane, np.ndim(x)))
             for a, x in zip(atoms, values, strict=True)
         ]
 
@@ -119,10 +119,10 @@ class Choice:
         index = _lane_index(level, variable, lane, np.ndim(whole))
         if not index:
             return whole, lambda part: part
-        return _in_lane(whole, index), of_auto_axes(whole).at[index].set
+        return _lane_of(whole, index), of_auto_axes(whole).at[index].set
 
 
-def _in_lane(value: Any, index: tuple[Any, ...]) -> Any:
+def _lane_of(value: Any, index: tuple[Any, ...]) -> Any:
     return of_auto_axes(value)[index] if index else value
 
 

@@ -113,7 +113,7 @@ class Divergence:
         a, b = self._names
         missing = [f"{self.unmatched} operations have no counterpart"] if self.unmatched else []
         if self.exact is not None:
-            missing.append(_of_exact(self.exact.first))
+            missing.append(_exact_text(self.exact.first))
         if self.first is None or self.largest is None:
             return "\n".join([f"{a} and {b} are equal to the bit", *missing])
         differing = [i for i, row in enumerate(self.rows) if row.error]
@@ -174,7 +174,7 @@ class Divergence:
         return display_bundle(self.figure(), self if has_line and self._begin is not None else None)
 
 
-def _of_exact(first: ComparedEquation | None) -> str:
+def _exact_text(first: ComparedEquation | None) -> str:
     under = "under `pl.exact_arithmetic()`"
     if first is None:
         return f"{under} they are equal to the bit"
@@ -278,12 +278,12 @@ def _with_runs_within(
     found: list[ComparedEquation] = []
     for row in rows:
         if row.index in entered and row.error:
-            found += _within(row, first, second, pairs[row.index])
+            found += _rows_in_iteration(row, first, second, pairs[row.index])
         found.append(row)
     return found
 
 
-def _within(
+def _rows_in_iteration(
     row: ComparedEquation, first: Evaluation, second: Evaluation, other: int
 ) -> list[ComparedEquation]:
     """The rows of the iteration in which a loop's values first differ, and of the one where they differ most."""

@@ -15,7 +15,7 @@ from pellucid._machine.sharding.explicit_types import (
     Operand,
     checked_out_spec,
     explicit_part,
-    in_words,
+    sharding_text,
     type_sharding,
     type_text,
 )
@@ -42,9 +42,11 @@ def test_types_show_explicit_axes_alone(mesh: Mesh, explicit_mesh: Mesh) -> None
 
 def test_layouts_are_told_in_words() -> None:
     cut = operand((8, 8), ("x", "y"))
-    assert in_words(cut, MESH) == "dimension 0 is sharded over 'x', 'y' (8 parts)"
-    assert in_words(operand((8,)), MESH) == "every device has all of it"
-    assert "devices along 'y' hold addends" in in_words(operand((8,), "x", unreduced={"y"}), MESH)
+    assert sharding_text(cut, MESH) == "dimension 0 is sharded over 'x', 'y' (8 parts)"
+    assert sharding_text(operand((8,)), MESH) == "every device has all of it"
+    assert "devices along 'y' hold addends" in sharding_text(
+        operand((8,), "x", unreduced={"y"}), MESH
+    )
     assert type_text("f32", (8,), None) == "f32[8]"
     assert str(operand((8, 8), None, ("x", "y"))) == "float32[8,8@(x,y)]"
 

@@ -128,7 +128,7 @@ def _layers_of(
         sources.setdefault(target, []).append(source)
         targets.setdefault(source, []).append(target)
     depth: dict[int, int] = {}
-    for at in _in_order(len(boxes), sources, targets):
+    for at in _topological_order(len(boxes), sources, targets):
         depth[at] = 1 + max((depth[each] for each in sources.get(at, ())), default=-1)
     for at, box in enumerate(boxes):
         if box.kind == "input" and targets.get(at):
@@ -156,7 +156,7 @@ def _layers_of(
     return layers, paths
 
 
-def _in_order(
+def _topological_order(
     count: int, sources: dict[int, list[int]], targets: dict[int, list[int]]
 ) -> list[int]:
     """Topological order of boxes. Interleaved groups may depend on each other; such a cycle is broken at its first box."""

@@ -22,10 +22,10 @@ def live_bytes(outline: Outline) -> tuple[Sequence[int], list[int]]:
     entry = record.bodies[0]
     base = sum(_bytes(outline, value) for value in (*entry.constants, *entry.inputs))
     steps = range(entry.first_equation, entry.first_equation + entry.equation_count)
-    return steps, [base + each for each in _within(outline, 0, {})]
+    return steps, [base + each for each in _bytes_within_body(outline, 0, {})]
 
 
-def _within(outline: Outline, body: int, peaks: dict[int, int]) -> list[int]:
+def _bytes_within_body(outline: Outline, body: int, peaks: dict[int, int]) -> list[int]:
     """Bytes of the values computed within a body, at each of its operations."""
     at = outline.record.bodies[body]
     steps = range(at.first_equation, at.first_equation + at.equation_count)
@@ -61,7 +61,7 @@ def _inside(outline: Outline, step: int, peaks: dict[int, int]) -> int:
     bodies = [body for body, _ in outline.bodies(step)]
     for body in bodies:
         if body not in peaks:
-            peaks[body] = max(_within(outline, body, peaks), default=0)
+            peaks[body] = max(_bytes_within_body(outline, body, peaks), default=0)
     return max((peaks[body] for body in bodies), default=0)
 
 

@@ -113,7 +113,7 @@ def place_text(program: ProgramRecord, equation: int) -> str:
 def collective_row(record: FunctionShardingRecord, each: CollectiveRecord) -> list[str]:
     """Table row of a collective: operation, groups, bytes, reason, source line."""
     runs = "" if each.runs == 1 else " × ?" if each.runs is None else f" × {each.runs}"
-    along = (", ".join(each.axes) or "unknown axes") + _over(record, each.mesh)
+    along = (", ".join(each.axes) or "unknown axes") + _mesh_suffix(record, each.mesh)
     program = record.program
     cause = (
         program.strings[program.equations.primitive[each.equation]] if each.equation >= 0 else ""
@@ -204,10 +204,10 @@ def _value_row(
 
 def spec_text(record: FunctionShardingRecord, spec: SpecRecord) -> str:
     """Text of a spec, with its mesh if that isn't the program's own."""
-    return spec.text + _over(record, spec.mesh)
+    return spec.text + _mesh_suffix(record, spec.mesh)
 
 
-def _over(record: FunctionShardingRecord, mesh: int) -> str:
+def _mesh_suffix(record: FunctionShardingRecord, mesh: int) -> str:
     return f" (mesh {mesh_text(record.meshes[mesh])})" if mesh else ""
 
 

@@ -80,11 +80,13 @@ def library_code(function: F) -> F:
         if watches and given is None and _guard.value != "allow":
             given = _given_beside_arrays((args, kwargs))
         callers = *options, *looks_for, None
-        arguments = [_of_user(x) for x in args]
+        arguments = [_user_arguments(x) for x in args]
         checked = None if options == NEUTRAL else options
         inner = (False, False) if watches else looks_for
         with _options((*NEUTRAL, *inner, given), callers=callers, checked=checked):
-            result = function(*arguments, **{name: _of_user(x) for name, x in kwargs.items()})
+            result = function(
+                *arguments, **{name: _user_arguments(x) for name, x in kwargs.items()}
+            )
         if watches and True in looks_for:
             late("check library result")(function.__name__, result)
         return result
@@ -180,10 +182,10 @@ def users_function(function: Callable[..., Any]) -> Callable[..., Any]:
     return function if isinstance(function, _UsersFunction) else _UsersFunction(function)
 
 
-def _of_user(x: Any) -> Any:
+def _user_arguments(x: Any) -> Any:
     kind = type(x)  # pyright: ignore[reportUnknownVariableType]  # of any value
     if kind in (list, tuple):
-        return kind(map(_of_user, x))  # pyright: ignore[reportUnknownVariableType]  # of a list or a tuple
+        return kind(map(_user_arguments, x))  # pyright: ignore[reportUnknownVariableType]  # of a list or a tuple
     if (
         not callable(x)
         or isinstance(x, type)

@@ -234,7 +234,7 @@ def _check_structured(
     with primitive.scope(params):
         bodies = [checked_program(slot.program.jaxpr, errors) for slot in slots.programs]
     if slots.by_position:
-        return _by_position(notes, primitive, params, operands, *bodies)
+        return _gather_notes(notes, primitive, params, operands, *bodies)
     if len(bodies) == 1 and not slots.carries:
         [body] = bodies
         results = bind_programs(primitive, params, slots, groups, bodies)
@@ -322,7 +322,7 @@ def batched_guards(
     return batch_flat(one, axis, operands, dims)
 
 
-def _by_position(
+def _gather_notes(
     notes: FailureNotes, primitive: Structured[Any], params: Any, operands: Operands, body: Checked
 ) -> Results:
     """Notes of all positions along mesh axes are gathered; the first failure at the first site counts."""

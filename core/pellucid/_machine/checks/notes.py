@@ -92,9 +92,12 @@ def first(before: Operands, after: Operands) -> Values:
     if not before:
         return []
     had = ne(before[0], NONE)
-    return [select_n(_like(had, new), new, old) for old, new in zip(before, after, strict=True)]
+    return [
+        select_n(_broadcast_flag(had, new), new, old)
+        for old, new in zip(before, after, strict=True)
+    ]
 
 
-def _like(flag: Any, x: Any) -> Any:
+def _broadcast_flag(flag: Any, x: Any) -> Any:
     shape = type_of(x).shape
     return broadcast_in_dim(flag, shape, ()) if shape else flag

@@ -220,7 +220,7 @@ def as_arguments(
     written = dict.fromkeys(strict_zip(argument_shardings, ranks))
 
     @functools.cache
-    def as_written(sharding: Any, ndim: int) -> Any:
+    def canonical_sharding(sharding: Any, ndim: int) -> Any:
         if not isinstance(sharding, NamedSharding) or sharding.mesh.explicit_axes:
             return sharding
         for other, rank in written:
@@ -230,6 +230,6 @@ def as_arguments(
         return sharding
 
     return [
-        as_written(sharding, aval.ndim) if hasattr(aval, "ndim") else sharding
+        canonical_sharding(sharding, aval.ndim) if hasattr(aval, "ndim") else sharding
         for sharding, aval in strict_zip(chosen, avals)
     ]

@@ -245,10 +245,10 @@ class _BatchedVjp(NamedTuple):
         if None in places.dims:  # neither results nor operands are batched
             places.check_no_batch_axis(ct_dims)
             return cts
-        return _of_operands(self.axis, cts, ct_dims, self.dims)
+        return _operand_cotangents(self.axis, cts, ct_dims, self.dims)
 
 
-def _of_operands(axis: BatchAxis, cotangents: Operands, ct_dims: Dims, dims: Dims) -> Values:
+def _operand_cotangents(axis: BatchAxis, cotangents: Operands, ct_dims: Dims, dims: Dims) -> Values:
     """Cotangents of operands with batch axes at `dims`, summed over the batch for operands without one."""
     cts: Values = []
     # One cotangent per operand: moved to the operand's batch axis, or summed if all elements share the operand.
@@ -398,7 +398,7 @@ class CustomLin(TransposedByUser, OnReferences, Runs, Shown, HigherOrderPrimitiv
                 lambda *values: params.bwd(values[:n], values[n:]),
                 axis, (*residuals, *cotangents), (*dims[:n], *places),
             )  # fmt: skip
-            return _of_operands(axis, cts, ct_dims, dims[n:])
+            return _operand_cotangents(axis, cts, ct_dims, dims[n:])
 
         # `backward` only returns cotangents of the perturbed operands, all that are left.
         perturbed = (True,) * (len(operands) - n)

@@ -200,7 +200,7 @@ def _derivative_rule(rule: FlatRule, nonzero: Mask, n_consts: int, mask: Mask) -
     nonzero = nonzero[n_consts:]
     n = len(nonzero)
 
-    def of_both(size: int, batched: Mask, operands: Operands) -> FlatResults:
+    def jvp_rule(size: int, batched: Mask, operands: Operands) -> FlatResults:
         # Operands: `n` primals, then the nonzero tangents; `batched` has a flag for each.
         axis = BatchAxis(size)
         primal_flags = list(batched[:n])
@@ -241,7 +241,7 @@ def _derivative_rule(rule: FlatRule, nonzero: Mask, n_consts: int, mask: Mask) -
             values[: len(mask)], flags[: len(mask)] = results, result_flags
         return values, flags
 
-    return of_both
+    return jvp_rule
 
 
 def _transposed_rule(rule: FlatRule, linear: Sequence[Any], nonzero: Mask) -> FlatRule:
@@ -250,7 +250,7 @@ def _transposed_rule(rule: FlatRule, linear: Sequence[Any], nonzero: Mask) -> Fl
     `linear` has the types of linear operands, and None for others.
     """
 
-    def of_cotangents(size: int, batched: Mask, operands: Operands) -> FlatResults:
+    def transpose_rule(size: int, batched: Mask, operands: Operands) -> FlatResults:
         # Operands: residuals, then cotangents; `residuals` has one entry per operand of the function, None where it is linear.
         axis = BatchAxis(size)
         values = iter(aligned_at(axis, operands, _dims(batched)))
@@ -266,7 +266,7 @@ def _transposed_rule(rule: FlatRule, linear: Sequence[Any], nonzero: Mask) -> Fl
         cts = [instantiate(ct) for ct in transposed_flat(run, avals, cotangents)]
         return cts, [True] * len(cts)
 
-    return of_cotangents
+    return transpose_rule
 
 
 def _refuse_captured_tangents(size: int, batched: Mask, operands: Operands) -> NoReturn:

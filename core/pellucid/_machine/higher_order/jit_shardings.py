@@ -163,10 +163,10 @@ def with_constraints(
 def _each(placements: Placements, values: Operands) -> Values:
     if placements is None:
         return list(values)
-    return [x if s is None else _at(x, s) for x, s in strict_zip(values, placements)]
+    return [x if s is None else _place(x, s) for x, s in strict_zip(values, placements)]
 
 
-def _at(x, sharding):
+def _place(x, sharding):
     """`x` placed by `sharding`: its type changes over Explicit mesh axes; over others it is constrained."""
     if getattr(sharding, "mesh", None) is not None and sharding.mesh.are_all_axes_explicit:
         return reshard(x, sharding)

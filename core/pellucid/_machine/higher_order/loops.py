@@ -142,13 +142,13 @@ def _with_parts_of_references(
     references = [x if is_reference(x) else None for x in leaves]
 
     @wrapping(f)
-    def of_parts(carry: Any, x: Any) -> Any:
+    def run_on_parts(carry: Any, x: Any) -> Any:
         pairs = strict_zip(tree.flatten_up_to(x), references)
         parts = [v if ref is None else ref.at[v] for v, ref in pairs]
         return f(carry, tree.unflatten(parts))
 
     steps = iota(np.dtype(np.int32), length)
-    return of_parts, [x if ref is None else steps for x, ref in strict_zip(leaves, references)]
+    return run_on_parts, [x if ref is None else steps for x, ref in strict_zip(leaves, references)]
 
 
 def _scan(
@@ -225,11 +225,11 @@ def _check_carry(
 ) -> None:
     """Raises unless a loop's body returns a carry of the (structure, types) that it takes."""
     if is_counted:
-        caller, expected, returned = "fori_loop", _of_user(*expected), _of_user(*returned)
+        caller, expected, returned = "fori_loop", _user_carry(*expected), _user_carry(*returned)
     check_carry(caller, f, *expected, *returned)
 
 
-def _of_user(tree, avals: Avals) -> tuple[Any, Avals]:
+def _user_carry(tree, avals: Avals) -> tuple[Any, Avals]:
     """From the carry of `fori_loop`, the (structure, types) of the user's value, which follows the counters."""
     inner = tree.children()[-1]
     return inner, avals[len(avals) - inner.num_leaves :]

@@ -313,7 +313,7 @@ def checkpoint(
         # Closed-over values first, then the arguments.
         operands = [*body.consts, *call.leaves]
         if any(map(is_reference, operands)) and not _has_rules_with_references(body.program.jaxpr):
-            return body.out_tree.unflatten(_on_values(params, operands))
+            return body.out_tree.unflatten(_discharge_references(params, operands))
         if not context.trace.is_eager:
             return body.out_tree.unflatten(bind(remat_p, *operands, params=params))
         # Eagerly, a result that is an operand is returned as that object, not as a copy by the compiled call.
@@ -325,7 +325,7 @@ def checkpoint(
     return rematerialized_function
 
 
-def _on_values(params: RematParams, operands: Operands) -> Values:
+def _discharge_references(params: RematParams, operands: Operands) -> Values:
     """Results of a rematerialized program with references, which are read before it and written after it.
 
     So the backward pass recomputes from the initial contents, and writes nothing a second time.

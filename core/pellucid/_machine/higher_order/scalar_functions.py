@@ -46,12 +46,12 @@ from pellucid._machine.primitives import (
     ScatterDimensionNumbers,
     aligned_at,
     broadcast_in_dim,
-    by_halves,
     concatenate,
     convert_element_type,
     monoid_of,
     pad,
     reduce_and,
+    reduce_by_halves,
     reduce_max,
     reduce_min,
     reduce_or,
@@ -283,11 +283,11 @@ def _reduce_by_halves(
     if math.prod(shape[d] for d in dimensions) == 0:
         return starts
     function = functools.partial(replay, jaxpr.jaxpr, jaxpr.consts, *consts)
-    combined = functools.partial(_on_arrays, function)
-    return combined(starts, by_halves(combined, values[:n], tuple(dimensions)))
+    combined = functools.partial(_apply_elementwise, function)
+    return combined(starts, reduce_by_halves(combined, values[:n], tuple(dimensions)))
 
 
-def _on_arrays(function: Callable[..., Results], a: Operands, b: Operands) -> Values:
+def _apply_elementwise(function: Callable[..., Results], a: Operands, b: Operands) -> Values:
     """A function of scalars applied elementwise to arrays of equal shape."""
     shape = type_of(a[0]).shape
     size = math.prod(shape)
@@ -479,7 +479,9 @@ class ScatterApply(HigherOrderPrimitive[ScatterApplyParams], Scatter):  # pyrigh
         aval, update = type_of(updates), params.update_jaxpr
         function = functools.partial(replay, update.jaxpr, update.consts)
         there, moved = (gathered_updates(value, indices, aval, params) for value in (x, tx))
-        _, [slope], _ = jvp_flat(lambda x: (_on_arrays(function, [x], [x]), []), [there], [moved])
+        _, [slope], _ = jvp_flat(
+            lambda x: (_apply_elementwise(function, [x], [x]), []), [there], [moved]
+        )
         replaced = ScatterParams(*params[:4])
         return [result], [
             bind1(

@@ -138,7 +138,7 @@ class Primitive(Interpreted, Generic[P]):
         return self.name
 
     def __reduce__(self) -> Any:
-        return _by_name, (self.name,)
+        return _registered_primitive, (self.name,)
 
     # Rules ------------------------------------------------------------------------------------
 
@@ -383,5 +383,5 @@ registry: dict[str, Primitive] = {}
 """All primitives by name."""
 
 
-def _by_name(name: str) -> Primitive:
+def _registered_primitive(name: str) -> Primitive:
     return registry[name]

@@ -85,11 +85,11 @@ class Slots(NamedTuple):
 
     def split(self, values: Operands) -> list[Values]:
         """`values`, one per operand, divided into groups."""
-        return _by_group(self.operands, values)
+        return _split_by_group(self.operands, values)
 
     def split_results(self, values: Operands) -> list[Values]:
         """`values`, one per result, divided into groups."""
-        return _by_group(self.results, values)
+        return _split_by_group(self.results, values)
 
     def gather_inputs(
         self, slot: Slot, groups: Sequence[Sequence[Any]] | Mapping[int, Sequence[Any]]
@@ -100,12 +100,12 @@ class Slots(NamedTuple):
     def group_inputs(self, slot: Slot, values: Operands) -> dict[int, Values]:
         """`values`, one per input of a program, by position of the operand group."""
         sizes = [self.operands[group] for group in slot.takes]
-        return dict(strict_zip(slot.takes, _by_group(sizes, values)))
+        return dict(strict_zip(slot.takes, _split_by_group(sizes, values)))
 
     def group_results(self, slot: Slot, values: Operands) -> list[tuple[int, Values]]:
         """`values`, one per result of a program, with the position of their result group."""
         sizes = [self.results[group] for group in slot.gives]
-        return list(strict_zip(slot.gives, _by_group(sizes, values)))
+        return list(strict_zip(slot.gives, _split_by_group(sizes, values)))
 
 
 def call_slots(program: ClosedJaxpr) -> Slots:
@@ -123,7 +123,7 @@ def _places(groups: Sequence[SlotGroup], role: Role) -> list[int]:
     return [i for i, group in enumerate(groups) if group.role is role]
 
 
-def _by_group(groups: Sequence[SlotGroup], values: Operands) -> list[Values]:
+def _split_by_group(groups: Sequence[SlotGroup], values: Operands) -> list[Values]:
     return consecutive([group.size for group in groups], values)[:-1]
 
 

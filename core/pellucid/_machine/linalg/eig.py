@@ -24,19 +24,19 @@ from .matrices import (
     PLATFORMS_OF_LIBRARIES,
     H,
     MatrixPrimitive,
-    by_columns,
     conjugate,
     decomposition,
     diagonal_of,
     is_at,
     matrix_aval,
     product,
+    scale_columns,
     where_in_matrix,
     without_info,
 )
 from .native import INT32, boolean, byte, gpu_name, lapack_name, native
 from .solve import solve
-from .symmetric_eigen import by_columns_gap
+from .symmetric_eigen import eigenvalue_gaps
 
 
 class EigImplementation(enum.Enum):
@@ -135,7 +135,7 @@ def _vectors_dot(w: Array, v: Array, change: Array) -> Array:
     """Tangents of unit eigenvectors whose largest elements are real, as LAPACK chooses them."""
     turn = solve(v, product(change, v))
     on_diagonal = is_at(type_of(turn).shape, 0, eq)
-    gaps = where_in_matrix(on_diagonal, full_like(turn, 1), by_columns_gap(w, turn))
+    gaps = where_in_matrix(on_diagonal, full_like(turn, 1), eigenvalue_gaps(w, turn))
     turn = where_in_matrix(on_diagonal, full_like(turn, 0), div(turn, gaps))
     v_dot = product(v, turn)
     row = type_of(v).ndim - 2
@@ -145,7 +145,7 @@ def _vectors_dot(w: Array, v: Array, change: Array) -> Array:
     at_largest, dot_at_largest = (reduce_sum(mul(picked, x), (row,)) for x in (v, v_dot))
     growth = neg(real(reduce_sum(mul(conjugate(v), v_dot), (row,))))
     phase = neg(div(imag(dot_at_largest), real(at_largest)))
-    return add(v_dot, by_columns(v, complex_of(growth, phase)))
+    return add(v_dot, scale_columns(v, complex_of(growth, phase)))
 
 
 def eig(

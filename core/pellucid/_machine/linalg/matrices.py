@@ -176,7 +176,7 @@ def product(x: Array, y: Any, *others: Any) -> Array:
     return product(result, *others) if others else result
 
 
-def by_columns(x: Array, scale: Array) -> Array:
+def scale_columns(x: Array, scale: Array) -> Array:
     """The matrices in `x`, each column multiplied by an element of the vectors in `scale`."""
     return mul(x, convert_quietly(expand_dims(scale, (type_of(scale).ndim - 1,)), type_of(x).dtype))
 

@@ -24,7 +24,6 @@ from .matrices import (
     H,
     MatrixPrimitive,
     T,
-    by_columns,
     columns,
     decomposition,
     diagonal_of,
@@ -33,12 +32,13 @@ from .matrices import (
     matrix_aval,
     product,
     real_of,
+    scale_columns,
     where_in_matrix,
     without_info,
 )
 from .native import INT32, boolean, byte, gpu_name, lapack_name, native
 from .polar import svd_by_polar
-from .symmetric_eigen import by_columns_gap, slice_last_axis
+from .symmetric_eigen import eigenvalue_gaps, slice_last_axis
 
 
 class SvdAlgorithm(enum.Enum):
@@ -131,7 +131,7 @@ class Svd(MatrixPrimitive[SvdParams]):
         on_diagonal = is_at(type_of(change).shape, 0, eq)
         half = full_like(change, 0.5)
         parts = [mul(half, combine(change, H(change))) for combine in (add, sub)]
-        pairs_of_values = [by_columns_gap(s, change), _sums(s, change)]
+        pairs_of_values = [eigenvalue_gaps(s, change), _sums(s, change)]
         turns = []
         for part, values in zip(parts, pairs_of_values, strict=True):
             divisors = where_in_matrix(on_diagonal, full_like(values, 1), values)
@@ -141,17 +141,17 @@ class Svd(MatrixPrimitive[SvdParams]):
         if is_complex:  # U and V share the phases; here those of U turn
             phases = imag(diagonal)
             twist = complex_of(full_like(phases, 0), div(phases, s))
-            turn_u = add(turn_u, by_columns(eye_like(turn_u), twist))
+            turn_u = add(turn_u, scale_columns(eye_like(turn_u), twist))
         u_dot, v_dot = product(u, turn_u), product(v, turn_v)
         # Vectors of a singular value 0 aren't determined: quotients by it are infinite or NaN.
         if m > n:
             rest = product(a_dot, v)
             rest = sub(rest, product(u, product(H(u), rest)))
-            u_dot = add(u_dot, by_columns(rest, div(full_like(s, 1), s)))
+            u_dot = add(u_dot, scale_columns(rest, div(full_like(s, 1), s)))
         if n > m:
             rest = product(H(a_dot), u)
             rest = sub(rest, product(v, product(vh, rest)))
-            v_dot = add(v_dot, by_columns(rest, div(full_like(s, 1), s)))
+            v_dot = add(v_dot, scale_columns(rest, div(full_like(s, 1), s)))
         pairs = [(s, s_dot), (u, u_dot), (v, v_dot)]
         primals_out, tangents_out = zip(
             *((slice_last_axis(x, subset), slice_last_axis(t, subset)) for x, t in pairs),
@@ -162,12 +162,12 @@ class Svd(MatrixPrimitive[SvdParams]):
     def definition(self, operands, params, platform):
         [x] = operands
         if platform == "cpu":
-            parts = _on_cpu(x, params)
+            parts = _svd_on_cpu(x, params)
         elif platform == "tpu":
             uv, full = params.compute_uv, params.full_matrices
             parts = svd_by_polar(x, full_matrices=full, compute_uv=uv)
         else:
-            parts = _on_gpu(x, params, platform)
+            parts = _svd_on_gpu(x, params, platform)
         subset = params.subset_by_index
         if subset is None:
             return parts
@@ -197,7 +197,7 @@ def _sums(s: Array, like: Any) -> Array:
     return convert_quietly(add(first, second), type_of(like).dtype)
 
 
-def _on_cpu(x: Array, params: SvdParams) -> list[Array]:
+def _svd_on_cpu(x: Array, params: SvdParams) -> list[Array]:
     aval = type_of(x)
     *batch, m, n = aval.shape
     k = smaller(m, n)
@@ -214,7 +214,7 @@ def _on_cpu(x: Array, params: SvdParams) -> list[Array]:
     return parts if params.compute_uv else parts[:1]
 
 
-def _on_gpu(x: Array, params: SvdParams, platform: str) -> list[Array]:
+def _svd_on_gpu(x: Array, params: SvdParams, platform: str) -> list[Array]:
     """The decomposition on GPUs by `gesvdj`, `gesvdp` or `gesvd`, which takes no fewer rows than columns."""
     aval = type_of(x)
     *batch, m, n = aval.shape

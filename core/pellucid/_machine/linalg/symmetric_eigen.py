@@ -91,7 +91,7 @@ class Eigh(MatrixPrimitive[EighParams]):
         v, w = bind(self, *primals, params=params._replace(subset_by_index=None))
         change = product(H(v), hermitian_from(tangents[0], lower=params.lower), v)
         on_diagonal = is_at(type_of(change).shape, 0, eq)
-        gaps = where_in_matrix(on_diagonal, full_like(change, 1), by_columns_gap(w, change))
+        gaps = where_in_matrix(on_diagonal, full_like(change, 1), eigenvalue_gaps(w, change))
         turn = where_in_matrix(on_diagonal, full_like(change, 0), div(change, gaps))
         v_dot, w_dot = (
             product(v, turn),
@@ -126,7 +126,7 @@ class Eigh(MatrixPrimitive[EighParams]):
 eigh_p = Eigh()
 
 
-def by_columns_gap(w: Array, like: Any) -> Array:
+def eigenvalue_gaps(w: Array, like: Any) -> Array:
     """For each pair, the eigenvalue of the column minus that of the row, in the dtype of `like`."""
     ndim = type_of(w).ndim
     shape = type_of(like).shape

@@ -125,17 +125,17 @@ def dynamic_form(
         return _dynamic_slice(ctx, operands, attributes["slice_sizes"])
     if name == "stablehlo.convolution" and not isinstance(attributes["padding"], ir.Attribute):
         pads = pairs_value(ctx, attributes["padding"])
-        return "stablehlo.dynamic_conv", [*operands, pads], _without(attributes, ("padding",))
+        return "stablehlo.dynamic_conv", [*operands, pads], _drop_fields(attributes, ("padding",))
     dynamic_name, fields = _FORMS.get(name, (name, None))
     if fields is not None:
         sizes = [attributes[field] for field in fields] or [physical(result).shape]
         if not all(map(is_static, sizes)):
             more = [sizes_value(ctx, part) for part in sizes]
-            return dynamic_name, [*operands, *more], _without(attributes, fields)
+            return dynamic_name, [*operands, *more], _drop_fields(attributes, fields)
     return name, list(operands), attributes
 
 
-def _without(attributes: Attributes, fields: Sequence[str]) -> Attributes:
+def _drop_fields(attributes: Attributes, fields: Sequence[str]) -> Attributes:
     return {key: x for key, x in attributes.items() if key not in fields}
 
 

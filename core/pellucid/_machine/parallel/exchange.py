@@ -65,7 +65,7 @@ from .gathering import GatherAxesParams, all_gather_p, check_parts, merge_axes, 
 Pairs = tuple[tuple[int, int], ...]
 
 
-def of_all_positions(axis: BatchAxis, x: Any, axes: AxisNames) -> tuple[Any, Any]:
+def gather_positions(axis: BatchAxis, x: Any, axes: AxisNames) -> tuple[Any, Any]:
     """(values of all positions along `axes`, the batch's too, along one leading axis; each position in the batch).
 
     The batch is the leading axis of `x`.
@@ -112,7 +112,7 @@ class PPermute(LinearExchange[PPermuteParams]):
         if len(params.axis_name) == 1:
             everything, origin = x, source
         else:
-            everything, here = of_all_positions(axis, x, params.axis_name)
+            everything, here = gather_positions(axis, x, params.axis_name)
             origin = index_take(source, (here,), (0,))
         received = index_take(everything, (origin,), (0,))
         if not (source >= 0).all():
@@ -223,7 +223,7 @@ class PBroadcast(LinearExchange[PBroadcastParams]):
         return select(is_source, vary(summed, params.axis_name), full_like(summed, 0))
 
     def among_batch(self, axis, x, dim, params):
-        everything, _ = of_all_positions(axis, brought_to(axis, x, dim, 0), params.axis_name)
+        everything, _ = gather_positions(axis, brought_to(axis, x, dim, 0), params.axis_name)
         one = dynamic_index_in_dim(everything, params.source, 0, keepdims=False)
         return [broadcast(one, (axis.size,))], [0]
 
@@ -312,7 +312,7 @@ class AllToAll(Shown, LinearExchange[AllToAllParams]):
     def among_batch(self, axis, x, dim, params):
         x, here = brought_to(axis, x, dim, 0), None
         if len(params.axis_name) > 1:
-            x, here = of_all_positions(axis, x, params.axis_name)
+            x, here = gather_positions(axis, x, params.axis_name)
         at, to = params.split_axis + 1, params.concat_axis + 1
         x = move_axis(split(x, at, params.parts), at, 0)  # destination, origin, rest
         if here is not None:

@@ -134,10 +134,10 @@ def local_type(
         return with_marks(local, marks, mesh.abstract_mesh.update_axis_types(inside))
     if shown is None or shown.mesh.shape_tuple != mesh.shape_tuple:
         return local
-    return local.update(shown_sharding=_without(shown, manual))
+    return local.update(shown_sharding=_drop_manual_axes(shown, manual))
 
 
-def _without(sharding: NamedSharding, manual: AxisSet) -> NamedSharding | None:
+def _drop_manual_axes(sharding: NamedSharding, manual: AxisSet) -> NamedSharding | None:
     """The part of `sharding` that remains in a type if the axes `manual` are Manual."""
     rest = [[a for a in axes if a not in manual] for axes in sharding.spec.axes_per_dim]
     mesh = sharding.mesh.abstract_mesh.update_axis_types(dict.fromkeys(manual, AxisType.Manual))

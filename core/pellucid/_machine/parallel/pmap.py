@@ -129,7 +129,7 @@ def pmap(
         in_specs = tuple([spec_along(d, name) for d in dims])
         mapped = shard_map(one, mesh=mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False)
         results, out_tree = flatten(mapped(*leaves))
-        out_dims = _out_dims(results, out_axes, out_tree)
+        out_dims = _result_dims(results, out_axes, out_tree)
         return out_tree.unflatten(
             [move_axis(x, 0, d) if d else x for x, d in strict_zip(results, out_dims)]
         )
@@ -147,7 +147,7 @@ def pmap(
         there = host_local_array_to_global_array(leaves, mesh, [spec_along(d, name) for d in dims])
         new_args, new_kwargs = _with_static(tree.unflatten(there), args, static)
         results, out_tree = flatten(compiled(*new_args, **new_kwargs))
-        out_dims = _out_dims(results, out_axes, out_tree)
+        out_dims = _result_dims(results, out_axes, out_tree)
         here = global_array_to_host_local_array(
             results, mesh, [spec_along(d, name) for d in out_dims]
         )
@@ -225,7 +225,7 @@ def _result_axes(out_axes, out_tree) -> list[int | None]:
     return broadcast_prefix_to(out_axes, out_tree, is_none, caller="pmap out_axes", name="result")
 
 
-def _out_dims(results: Operands, out_axes, out_tree) -> list[int | None]:
+def _result_dims(results: Operands, out_axes, out_tree) -> list[int | None]:
     """The axes along which results have their elements, counted from 0."""
     return [
         None if axis is None else canonical_axis(axis, type_of(x).ndim, "pmap: out_axes")

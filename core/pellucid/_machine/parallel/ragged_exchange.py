@@ -67,7 +67,7 @@ class RaggedExchangeParams(NamedTuple):
 class RaggedAllToAll(Collective, Primitive[RaggedExchangeParams]):
     """Each position sends a slice of its operand to each other position, which writes it to its output.
 
-    It is linear in (operand, output) jointly; derivatives and batches use `by_gathering`, which defines it.
+    It is linear in (operand, output) jointly; derivatives and batches use `exchange_by_gathering`, which defines it.
     """
 
     name = "ragged_all_to_all"
@@ -82,11 +82,11 @@ class RaggedAllToAll(Collective, Primitive[RaggedExchangeParams]):
         return bind(self, *primals, params=params), tangents
 
     def transpose(self, cotangents, operands, params):
-        jaxpr, consts = stage(lambda *xs: [by_gathering(xs, params)], types_of(operands))
+        jaxpr, consts = stage(lambda *xs: [exchange_by_gathering(xs, params)], types_of(operands))
         return backward_pass(jaxpr, consts, cotangents, operands)
 
     def batch(self, axis, operands, dims, params):
-        return batch_flat(lambda *xs: [by_gathering(xs, params)], axis, operands, dims)
+        return batch_flat(lambda *xs: [exchange_by_gathering(xs, params)], axis, operands, dims)
 
     def lower(self, ctx, operands, params):
         if ctx.platform != "cpu":
@@ -101,13 +101,13 @@ class RaggedAllToAll(Collective, Primitive[RaggedExchangeParams]):
         # The CPU lacks this operation.
         mesh = region_of(ctx, params.axis_name).mesh
         with bound_axes({name: mesh.shape[name] for name in params.axis_name}):
-            return ctx.from_python(lambda *xs: by_gathering(xs, params), operands)
+            return ctx.from_python(lambda *xs: exchange_by_gathering(xs, params), operands)
 
 
 ragged_all_to_all_p = RaggedAllToAll()
 
 
-def by_gathering(operands: Operands, params: RaggedExchangeParams) -> Any:
+def exchange_by_gathering(operands: Operands, params: RaggedExchangeParams) -> Any:
     """The exchange by means of other collectives: everything is gathered, and each position selects its slices."""
     operand, output, input_offsets, send_sizes, output_offsets, _ = operands
     groups = params.axis_index_groups

@@ -35,7 +35,7 @@ from pellucid._machine.primitives import (
     reduce_max,
     reduce_min,
     reduce_sum,
-    through_integers,
+    reduce_through_integers,
 )
 from pellucid._machine.primitives.varying import (
     AxisNames,
@@ -195,7 +195,7 @@ class PExtreme(AllReduce):
             return [all_reduce(ctx, x, aval, self.monoid.hlo, groups)]
 
         reduce = lambda keys, aval, _: all_reduce(ctx, keys, aval, self.monoid.hlo, groups)
-        return [through_integers(ctx, x, aval, aval, self.monoid, reduce)]
+        return [reduce_through_integers(ctx, x, aval, aval, self.monoid, reduce)]
 
 
 pmax_p = PExtreme("max", reduce_max)

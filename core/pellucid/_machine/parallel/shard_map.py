@@ -161,7 +161,7 @@ def _call_on_values(
     ]
 
     @wrapping(f)
-    def on_parts(*parts: Any) -> Any:
+    def run_on_parts(*parts: Any) -> Any:
         # Each position creates references to its parts, and returns their final contents.
         cells = [new_ref(x) if r else x for x, r in strict_zip(parts, is_ref)]
         result = f(*tree.unflatten(cells))
@@ -169,7 +169,7 @@ def _call_on_values(
 
     # The final contents are joined by the specs that divided them.
     all_specs = out_specs, list(itertools.compress(specs, is_ref))
-    result, held = call(on_parts, tuple(values), in_specs=tuple(specs), out_specs=all_specs)
+    result, held = call(run_on_parts, tuple(values), in_specs=tuple(specs), out_specs=all_specs)
     # `held` has one value per reference, in the order of leaves.
     for reference, value in strict_zip(itertools.compress(leaves, is_ref), held):
         reference[...] = value

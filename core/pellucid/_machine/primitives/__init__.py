@@ -38,7 +38,7 @@ from .logical import (
     select,
     select_n,
 )
-from .monoids import MONOIDS, monoid_of, through_integers
+from .monoids import MONOIDS, monoid_of, reduce_through_integers
 from .movement import (
     IdentityOfValues,
     Movement,
@@ -63,8 +63,8 @@ from .movement import (
 )
 from .placement import device_put
 from .reduction import (
-    by_halves,
     reduce_and,
+    reduce_by_halves,
     reduce_max,
     reduce_min,
     reduce_or,

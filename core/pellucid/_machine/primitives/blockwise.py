@@ -322,7 +322,7 @@ def _check_groups(
         )
 
 
-def _by_masking(lhs, rhs, group_sizes, *fields):
+def _multiply_masked_copies(lhs, rhs, group_sizes, *fields):
     """The definition: a copy of the operand for each group, zero outside it, and one product of them all."""
     params = RaggedParams(*fields)
     numbers = params.ragged_dot_dimension_numbers
@@ -505,7 +505,7 @@ class ScaledDot(Primitive[ScaledDotParams]):
         total: Any = zero_of(result)
         for i, tangent in enumerate(tangents):  # linear in each of the four
             if type(tangent) is not Zero:
-                term = _by_scaling(*replace_axis_size(primals, i, tangent), *params)  # pyright: ignore[reportCallIssue]
+                term = _multiply_scaled(*replace_axis_size(primals, i, tangent), *params)  # pyright: ignore[reportCallIssue]
                 total = add_tangents(total, term)
         return [result], [total]
 
@@ -515,10 +515,10 @@ class ScaledDot(Primitive[ScaledDotParams]):
         return bind(self, *in_front, params=params._replace(dimension_numbers=numbers)), [dim]
 
     def lower(self, ctx, operands, params):
-        return ctx.from_python(_by_scaling, operands, params)
+        return ctx.from_python(_multiply_scaled, operands, params)
 
 
-def _by_scaling(lhs, rhs, lhs_scale, rhs_scale, numbers: CanonicalDimensions, preferred):
+def _multiply_scaled(lhs, rhs, lhs_scale, rhs_scale, numbers: CanonicalDimensions, preferred):
     """The definition: operands times their scales, in bfloat16, and their product."""
     (lhs_contract, rhs_contract), _ = numbers
     return bind1(

@@ -201,7 +201,7 @@ class ConvGeneralDilated(LaidOut, Bilinear[ConvParams]):
             return ctx.from_python(_padded_before, operands, params)
         if ctx.platform == "cpu" and params.dimension_numbers != _fast_order(ctx.avals_in[0].ndim):
             if not ctx.is_partitioned:
-                return ctx.from_python(_in_fast_order, operands, params)
+                return ctx.from_python(_transpose_to_fast_order, operands, params)
             ctx.is_slow_in_calls = True
         (lhs, rhs), (lhs_aval, rhs_aval) = operands, ctx.avals_in
         lhs_spec, rhs_spec, _ = params.dimension_numbers
@@ -240,7 +240,7 @@ def _fast_order(ndim: int) -> ConvDimensionNumbers:
     )
 
 
-def _in_fast_order(lhs, rhs, *fields):
+def _transpose_to_fast_order(lhs, rhs, *fields):
     """A convolution with its operands transposed to the axis order of XLA's fast CPU kernels.
 
     XLA's pass for it looks at a program's outermost computation only: not into loops, nor calls that stay calls.

@@ -170,13 +170,13 @@ def conv_general_shape_tuple(
     >>> conv_general_shape_tuple((2, 9, 9, 3), (3, 3, 3, 8), (2, 2), "SAME", ("NHWC", "HWIO", "NHWC"))
     (2, 5, 5, 8)
     """
-    lhs, rhs, out_spec = _in_order(lhs_shape, rhs_shape, dimension_numbers)
+    lhs, rhs, out_spec = _canonical_shapes(lhs_shape, rhs_shape, dimension_numbers)
     return permute(
         conv_shape_tuple(lhs, rhs, window_strides, padding), inverse_permutation(out_spec)
     )
 
 
-def _in_order(lhs_shape: Ints, rhs_shape: Ints, dimension_numbers: Sequence[str]) -> Any:
+def _canonical_shapes(lhs_shape: Ints, rhs_shape: Ints, dimension_numbers: Sequence[str]) -> Any:
     """The two shapes in the order of `ConvDimensionNumbers`, and the axes of the result in it."""
     lhs_spec, rhs_spec, out_spec = conv_general_permutations(dimension_numbers)
     return permute(lhs_shape, lhs_spec), permute(rhs_shape, rhs_spec), out_spec
@@ -196,7 +196,7 @@ def conv_transpose_shape_tuple(
     >>> conv_transpose_shape_tuple((2, 4, 4, 3), (3, 3, 3, 8), (2, 2), "SAME", ("NHWC", "HWIO", "NHWC"))
     (2, 8, 8, 8)
     """
-    lhs, rhs, out_spec = _in_order(lhs_shape, rhs_shape, dimension_numbers)
+    lhs, rhs, out_spec = _canonical_shapes(lhs_shape, rhs_shape, dimension_numbers)
     if isinstance(padding, str):
         padding = [transpose_padding(k, s, padding) for k, s in strict_zip(rhs[2:], window_strides)]
     ones = (1,) * (len(lhs) - 2)

@@ -82,29 +82,29 @@ def _operand(x, as_term: Callable[[Any], Term]):
     return x.value if type(x) is Term else as_term(x).value
 
 
-def _of_terms(function: Function) -> Callable[..., Term]:
+def _term_function(function: Function) -> Callable[..., Term]:
     return lambda *terms: Term(function(*(term.value for term in terms)))
 
 
-log = _of_terms(arithmetic.log)
-sqrt = _of_terms(arithmetic.sqrt)
-square = _of_terms(arithmetic.square)
-maximum = _of_terms(arithmetic.max)
-exp = _of_terms(transcendental.exp)
-expm1 = _of_terms(transcendental.expm1)
-log1p = _of_terms(transcendental.log1p)
-sin = _of_terms(transcendental.sin)
-cos = _of_terms(transcendental.cos)
-atan2 = _of_terms(transcendental.atan2)
-tan = _of_terms(transcendental.tan)
-power = _of_terms(arithmetic.pow)
-minimum = _of_terms(arithmetic.min)
-floor = _of_terms(arithmetic.floor)
-nearest = _of_terms(lambda x: arithmetic.round(x, arithmetic.RoundingMethod.TO_NEAREST_EVEN))
-erfc = _of_terms(error_functions.erfc)
-lgamma = _of_terms(transcendental.lgamma)
-digamma = _of_terms(transcendental.digamma)
-is_nan = _of_terms(lambda x: logical.ne(x, x))
+log = _term_function(arithmetic.log)
+sqrt = _term_function(arithmetic.sqrt)
+square = _term_function(arithmetic.square)
+maximum = _term_function(arithmetic.max)
+exp = _term_function(transcendental.exp)
+expm1 = _term_function(transcendental.expm1)
+log1p = _term_function(transcendental.log1p)
+sin = _term_function(transcendental.sin)
+cos = _term_function(transcendental.cos)
+atan2 = _term_function(transcendental.atan2)
+tan = _term_function(transcendental.tan)
+power = _term_function(arithmetic.pow)
+minimum = _term_function(arithmetic.min)
+floor = _term_function(arithmetic.floor)
+nearest = _term_function(lambda x: arithmetic.round(x, arithmetic.RoundingMethod.TO_NEAREST_EVEN))
+erfc = _term_function(error_functions.erfc)
+lgamma = _term_function(transcendental.lgamma)
+digamma = _term_function(transcendental.digamma)
+is_nan = _term_function(lambda x: logical.ne(x, x))
 
 
 def select(condition: Term, if_true: Term | float, if_false: Term | float) -> Term:

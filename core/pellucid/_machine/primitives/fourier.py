@@ -99,11 +99,11 @@ class Fft(Movement[FftParams]):
         n = math.prod(lengths)
         if kind is FftType.RFFT:
             # IRFFT adds each frequency's mirror image, of which RFFT returns only one: the cotangent is halved there.
-            once = mul(conj(cotangent), _by_mirror_image(lengths[-1], 0.5, type_of(cotangent)))
+            once = mul(conj(cotangent), _mirror_weights(lengths[-1], 0.5, type_of(cotangent)))
             spectrum = bind1(self, once, params=FftParams(FftType.IRFFT, lengths))
             return mul(np.asarray(n, aval.dtype), spectrum)
         spectrum = bind1(self, cotangent, params=FftParams(FftType.RFFT, lengths))
-        mirrored = _by_mirror_image(lengths[-1], 2, type_of(spectrum))
+        mirrored = _mirror_weights(lengths[-1], 2, type_of(spectrum))
         weights = mul(np.asarray(1 / n, aval.dtype), mirrored)
         return conj(mul(weights, spectrum))
 
@@ -125,7 +125,7 @@ class Fft(Movement[FftParams]):
         return [ctx.op1("stablehlo.fft", result, [x], attributes)]
 
 
-def _by_mirror_image(length: int, factor: float, aval):
+def _mirror_weights(length: int, factor: float, aval):
     """Weights of the frequencies of a real signal of `length`: `factor` where a mirror image exists, else 1;
     broadcast to `aval`.
     """

@@ -234,7 +234,7 @@ def tails(a: Term, x: Term, s: Term) -> tuple[Term, Term]:
     )
 
 
-def at_edges(a: Term, x: Term, value: Term, at_zero: float, at_infinity: float) -> Term:
+def with_limits(a: Term, x: Term, value: Term, at_zero: float, at_infinity: float) -> Term:
     """`value` where it was computed; its limits for x = 0 or a = ∞, and for x = ∞ or a = 0; or NaN."""
     limit = select((x == np.inf) | (a == 0), at_infinity, value.filled(at_zero))
     limit = select(is_undefined_gamma(a, x), np.nan, limit)
@@ -243,12 +243,12 @@ def at_edges(a: Term, x: Term, value: Term, at_zero: float, at_infinity: float) 
 
 def finish_igamma(a: Term, x: Term, *state: Term) -> Term:
     """P(a, x)."""
-    return at_edges(a, x, maximum(tails(a, x, state[4])[0], x.constant(0)), 0, 1)
+    return with_limits(a, x, maximum(tails(a, x, state[4])[0], x.constant(0)), 0, 1)
 
 
 def finish_igammac(a: Term, x: Term, *state: Term) -> Term:
     """Q(a, x)."""
-    return at_edges(a, x, maximum(tails(a, x, state[4])[1], x.constant(0)), 1, 0)
+    return with_limits(a, x, maximum(tails(a, x, state[4])[1], x.constant(0)), 1, 0)
 
 
 def slope(a: Term, x: Term, state: tuple[Term, ...]) -> Term:
@@ -263,7 +263,7 @@ def finish_igamma_grad_a(a: Term, x: Term, *state: Term) -> Term:
     weight = select(beyond(a, x), -weight, weight / a)
     value = weight * slope(a, x, state)
     large = -expanded_slope(a, x) * exp(-deviance(a, x, x - a)) / sqrt(2 * math.pi * a)
-    value = at_edges(a, x, select(is_large(a), large, value), 0, 0)
+    value = with_limits(a, x, select(is_large(a), large, value), 0, 0)
     return select(a == 0, np.nan, value)
 
 

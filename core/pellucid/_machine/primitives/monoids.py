@@ -150,7 +150,7 @@ def lower_reduction(
     return reduction.result
 
 
-def through_integers(
+def reduce_through_integers(
     ctx: Any,
     x: ir.Value,
     aval: ShapedArray,
@@ -164,7 +164,9 @@ def through_integers(
     """
     if dtypes.itemsize_bits(aval.dtype) < 16:  # narrow formats have their NaN at other places
         wide, extreme = (a.update(dtype=np.dtype(np.float32)) for a in (aval, result))
-        converted = through_integers(ctx, ctx.convert(x, wide), wide, extreme, monoid, reduce)
+        converted = reduce_through_integers(
+            ctx, ctx.convert(x, wide), wide, extreme, monoid, reduce
+        )
         return ctx.convert(converted, result)
     dtype = np.dtype(f"int{dtypes.itemsize_bits(aval.dtype)}")
     keys, extremes = aval.update(dtype=dtype), result.update(dtype=dtype)

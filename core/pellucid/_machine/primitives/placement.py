@@ -134,13 +134,13 @@ def _lower_put(ctx, x, aval, destination):
         x = ctx.constrain(x, destination, aval)
     if isinstance(destination, Sharding) and _space(destination) is aval.memory_space:
         return x
-    return _in_memory(ctx, x, aval, _kind(destination))
+    return _move_to_memory(ctx, x, aval, _kind(destination))
 
 
 device_put_p = DevicePut()
 
 
-def _in_memory(ctx, x, aval, kind: str | None):
+def _move_to_memory(ctx, x, aval, kind: str | None):
     """`x` in memory of a kind.
 
     On the CPU all memories are one, so only results of a program can be of a kind; their types say it.

@@ -56,8 +56,8 @@ from .monoids import (
     highest,
     lower_reduction,
     lowest,
+    reduce_through_integers,
     scalar_program,
-    through_integers,
 )
 from .movement import (
     OfOneArray,
@@ -115,7 +115,7 @@ class ReduceExtreme(Reduction):
         def reduce(keys: Any, _: ShapedArray, result: ShapedArray) -> Any:
             return lower_reduction(ctx, keys, self.monoid, params.axes, result)
 
-        return [through_integers(ctx, x, aval, result, self.monoid, reduce)]
+        return [reduce_through_integers(ctx, x, aval, result, self.monoid, reduce)]
 
     def jvp(self, primals, tangents, params):
         [x], [t] = primals, tangents
@@ -129,7 +129,9 @@ class ReduceExtreme(Reduction):
         return [y], [div(reduce_sum(mul(t, chosen), params.axes), count)]
 
 
-def by_halves(combine: Callable[[Any, Any], Results], arrays: Operands, axes: Axes) -> Values:
+def reduce_by_halves(
+    combine: Callable[[Any, Any], Results], arrays: Operands, axes: Axes
+) -> Values:
     """The elements of `arrays` along `axes` combined, as a tree of combinations of halves.
 
     The arrays have one shape, with at least one element along the axes. `combine` takes two lists of arrays, and gives one.
@@ -161,7 +163,7 @@ class ReduceProd(Reduction):
         if type_of(primals[0]).size == 0:
             y = bind1(self, *primals, params=params)
             return [y], [zero_of(y)]
-        y, t = by_halves(product_pair, (*primals, *tangents), params.axes)
+        y, t = reduce_by_halves(product_pair, (*primals, *tangents), params.axes)
         return [y], [t]
 
 

@@ -45,7 +45,7 @@ from pellucid._machine.sharding.stated import (
 from pellucid._machine.tracing import bind, bind1, bottom, context, type_of
 
 from .movement import Identity
-from .sharding_constraint import batched_sharding, by_leaf, constrain_leaf
+from .sharding_constraint import batched_sharding, constrain_leaf, map_leaves
 
 
 class ReshardParams(NamedTuple):
@@ -141,7 +141,7 @@ def _keeping_batch(sharding: NamedSharding, dim: int, old: PartitionSpec) -> Nam
 def _from_mesh(source: AnyMesh | None, xs, out_shardings):
     """`reshard` of values over the mesh `source`, where their types don't show a mesh."""
     resharded = functools.partial(_reshard_leaf, source)
-    return by_leaf(resharded, xs, out_shardings, "reshard: out_shardings", "xs")
+    return map_leaves(resharded, xs, out_shardings, "reshard: out_shardings", "xs")
 
 
 def _reshard_leaf(source: AnyMesh | None, x, stated, path: str):

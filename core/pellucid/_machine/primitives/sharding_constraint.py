@@ -131,10 +131,10 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     >>> pl.jit(lambda x: with_sharding_constraint(2 * x, sharding))(np.arange(8)).sharding.spec
     P('x',)
     """
-    return by_leaf(_constrained_as, x, shardings, "with_sharding_constraint: shardings", "x")
+    return map_leaves(_constrained_as, x, shardings, "with_sharding_constraint: shardings", "x")
 
 
-def by_leaf(function: Function, xs, stated, what: str, name: str):
+def map_leaves(function: Function, xs, stated, what: str, name: str):
     """Applies `function(leaf, its entry of stated, its path)` to the leaves of `xs`; `stated` is a prefix of this
     tree.
     """
@@ -174,13 +174,13 @@ def constrain_leaf(x: Any, sharding: Any, path: str = "x") -> Any:
     ):
         sharding = sharding.update(mesh=sharding.mesh.update(axis_types=current.axis_types))
     if isinstance(sharding, NamedSharding) and sharding.mesh.explicit_axes:
-        sharding = _over_auto_axes(x, sharding, path)
+        sharding = _auto_axes_part(x, sharding, path)
         if sharding is None:
             return x
     return bind1(sharding_constraint_p, x, params=ShardingConstraintParams(sharding))
 
 
-def _over_auto_axes(x, sharding: NamedSharding, path: str) -> NamedSharding | None:
+def _auto_axes_part(x, sharding: NamedSharding, path: str) -> NamedSharding | None:
     """`sharding`, provided that the type of `x` agrees over Explicit axes; None if there are no others.
 
     Raises: LayoutAssertionError if it doesn't; PartitionSpecError if only some of the mesh's axes are Explicit and

@@ -410,7 +410,7 @@ def dynamic_slice_in_dim(
     axis = canonical_axis(axis, len(shape))
     sizes = list(shape)
     sizes[axis] = canonical_size(slice_size)
-    starts, wraps = _along(axis, len(shape), start_index, allow_negative_indices)
+    starts, wraps = _starts_along(axis, len(shape), start_index, allow_negative_indices)
     return dynamic_slice(operand, starts, sizes, allow_negative_indices=wraps)
 
 
@@ -437,7 +437,7 @@ def dynamic_index_in_dim(
     return window if keepdims else squeeze(window, (axis,))
 
 
-def _along(axis: int, ndim: int, index, wrap: bool) -> tuple[Values, list[bool]]:
+def _starts_along(axis: int, ndim: int, index, wrap: bool) -> tuple[Values, list[bool]]:
     """Start indices that are 0 but along `axis`, and which of them may be negative."""
     starts: Values = [0] * ndim
     starts[axis] = index
@@ -543,7 +543,9 @@ def dynamic_update_slice_in_dim(
     Array([0, 1, 2, 0], dtype=int32)
     """
     ndim = type_of(operand).ndim
-    starts, wraps = _along(canonical_axis(axis, ndim), ndim, start_index, allow_negative_indices)
+    starts, wraps = _starts_along(
+        canonical_axis(axis, ndim), ndim, start_index, allow_negative_indices
+    )
     return dynamic_update_slice(operand, update, starts, allow_negative_indices=wraps)
 
 

@@ -174,12 +174,11 @@ class OptimizationBarrier(Primitive):
         return avals
 
     def jvp(self, primals, tangents, params):
-        return bind(self, *primals), _through_barrier(tangents)
+        return bind(self, *primals), _bind_barrier(tangents)
 
     def transpose(self, cotangents, operands, params):
         return [
-            c if is_linear(x) else None
-            for c, x in strict_zip(_through_barrier(cotangents), operands)
+            c if is_linear(x) else None for c, x in strict_zip(_bind_barrier(cotangents), operands)
         ]
 
     def batch(self, axis, operands, dims, params):
@@ -193,7 +192,7 @@ class OptimizationBarrier(Primitive):
 optimization_barrier_p = OptimizationBarrier()
 
 
-def _through_barrier(tangents: Operands) -> Values:
+def _bind_barrier(tangents: Operands) -> Values:
     """`tangents` behind a barrier of their own; known zeros stay."""
     nonzero = iter(bind(optimization_barrier_p, *(t for t in tangents if type(t) is not Zero)))
     return [t if type(t) is Zero else next(nonzero) for t in tangents]

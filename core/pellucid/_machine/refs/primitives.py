@@ -353,11 +353,11 @@ class PartParams(NamedTuple):
 def _compiled_access(function, index: RefIndex, *, donates: bool):
     """`function` (of an array, the index, its operands, a new value) as a compiled program on arrays."""
 
-    def on_arrays(array, operands, *new):
+    def access_arrays(array, operands, *new):
         return function(array, index, operands, *new)
 
-    on_arrays.__name__ = function.__name__
-    return jit(on_arrays, donate_argnums=(0,) if donates else ())
+    access_arrays.__name__ = function.__name__
+    return jit(access_arrays, donate_argnums=(0,) if donates else ())
 
 
 def _swap_part(array, index: RefIndex, operands: Operands, new) -> tuple[Any, Any]:

@@ -392,7 +392,7 @@ def put_leaf(
     if donate and may_alias:
         raise ArgumentValueError("device_put: `donate` and `may_alias` can't both be True.")
     if isinstance(device, MemorySpace):
-        device = _in_space(x, device)
+        device = _sharding_in_space(x, device)
     layout = stated_layout(device)
     if isinstance(layout, AutoLayout):
         raise LayoutError(
@@ -450,7 +450,7 @@ def _here(x: ArrayImpl, sharding: Sharding, committed: bool, may_alias: bool | N
     return share_memory(arrays.assemble(aval, sharding, _arrays_per_device(x), committed), x)
 
 
-def _in_space(x, space: MemorySpace) -> Sharding | None:
+def _sharding_in_space(x, space: MemorySpace) -> Sharding | None:
     """The sharding of `x` in a memory space; None if it needn't be moved."""
     if space.memory_kind is None:
         return None

@@ -49,7 +49,7 @@ def wait_for(several: Sequence[ArrayImpl]) -> None:
         _left.extend(running)
         if running:
             error.add_note(
-                f"The device is not interrupted: {_in_words(devices_of(running))} still computes what was waited "
+                f"The device is not interrupted: {_devices_text(devices_of(running))} still computes what was waited "
                 f"for, and what it is asked for next has to wait. {_RESTART}"
             )
         raise
@@ -96,7 +96,7 @@ def _tell_who_is_busy(several: Sequence[ArrayImpl]) -> None:
     if _left and not all(x.is_deleted() or is_ready(x) for x in several):
         logger.warning(
             "%s still runs a program for which a wait was interrupted, so this wait may be long; Ctrl-C ends it too. %s",
-            _in_words(devices_of(_left)), _RESTART,
+            _devices_text(devices_of(_left)), _RESTART,
         )  # fmt: skip
 
 
@@ -109,7 +109,7 @@ def devices_of(several: Sequence[ArrayImpl]) -> list[Device]:
     return list(dict.fromkeys([d for x in several for d in x._sharding._internal_device_list]))
 
 
-def _in_words(devices: Sequence[Device]) -> str:
+def _devices_text(devices: Sequence[Device]) -> str:
     """A text such as "CpuDevice(id=0)"; of many devices, the number of the remaining ones."""
     shown = ", ".join(map(repr, devices[:_MAX_NAMED_DEVICES]))
     n_more = len(devices) - _MAX_NAMED_DEVICES

@@ -96,7 +96,7 @@ def _names(axes: Sequence[AxisName]) -> str:
     return f"({names})" if len(axes) > 1 else names
 
 
-def in_words(operand: Operand, mesh: AbstractMesh) -> str:
+def sharding_text(operand: Operand, mesh: AbstractMesh) -> str:
     """Sharding of `operand` over `mesh` in words, for messages.
 
     >>> in_words(Operand((8, 4), PartitionSpec("x", None)), AbstractMesh((2,), ("x",)))
@@ -124,7 +124,8 @@ def sharding_type_error(
 ) -> ShardingTypeError:
     """The error for operation `name` on `operands`, which lists their shardings."""
     got = [
-        f"operand {i}: {operand}: {in_words(operand, mesh)}" for i, operand in enumerate(operands)
+        f"operand {i}: {operand}: {sharding_text(operand, mesh)}"
+        for i, operand in enumerate(operands)
     ]
     return ShardingTypeError(f"{name}: {what}", got=got, do=do)
 

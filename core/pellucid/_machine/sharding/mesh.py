@@ -83,7 +83,7 @@ def _all_axes_are(axis_type: AxisType) -> functools.cached_property[bool]:
     )
 
 
-def _of_devices(attribute: str) -> Any:
+def _refuse_attribute(attribute: str) -> Any:
     """A property that raises AbstractPlacementError, for attributes that an AbstractMesh lacks."""
 
     def refuse(mesh: AbstractMesh) -> NoReturn:
@@ -241,11 +241,11 @@ class AbstractMesh(_NamedAxes):
             axis_types=[name_to_type.get(n, t) for n, t in self.axis_type_by_name.items()]
         )
 
-    devices = _of_devices("devices")
-    device_ids = _of_devices("device_ids")
-    local_devices = _of_devices("local_devices")
-    local_mesh = _of_devices("local_mesh")
-    is_multi_process = _of_devices("is_multi_process")
+    devices = _refuse_attribute("devices")
+    device_ids = _refuse_attribute("device_ids")
+    local_devices = _refuse_attribute("local_devices")
+    local_mesh = _refuse_attribute("local_mesh")
+    is_multi_process = _refuse_attribute("is_multi_process")
 
     @property
     def _internal_device_list(self) -> DeviceList | None:

@@ -109,20 +109,20 @@ def _form_jvp(f: Any, primals: Any, tangents: Any) -> Any:
     for i, e_dot in enumerate((*directions_dot, a_dot)):
         if not isinstance(e_dot, SymbolicZero):
             others = (*directions[:i], *directions[i + 1 :])
-            y_dot = y_dot + _in_direction(f, parts, others, e_dot)
+            y_dot = y_dot + _directional_form(f, parts, others, e_dot)
     if any(not isinstance(dot, SymbolicZero) for dot in constants_dot):
         dots = [
             zeros_like(c) if isinstance(dot, SymbolicZero) else dot
             for c, dot in zip(constants, constants_dot, strict=True)
         ]
-        y_dot = y_dot + _by_constants(f, parts, directions, tuple(dots))
+        y_dot = y_dot + _tangent_of_form(f, parts, directions, tuple(dots))
     return y, y_dot
 
 
 _form.defjvp(_form_jvp, symbolic_zeros=True)
 
 
-def _in_direction(f: Any, parts: Any, others: Any, direction: Any) -> Any:
+def _directional_form(f: Any, parts: Any, others: Any, direction: Any) -> Any:
     """The form in the directions `others` and in `direction`, as a linear call whose transpose is a form again, and
     so has derivatives.
 
@@ -140,7 +140,7 @@ def _in_direction(f: Any, parts: Any, others: Any, direction: Any) -> Any:
     return linear_call(form, transpose_form, (parts, others), direction)
 
 
-def _by_constants(f: Any, parts: Any, directions: Any, constants_dot: Any) -> Any:
+def _tangent_of_form(f: Any, parts: Any, directions: Any, constants_dot: Any) -> Any:
     """The tangent of the form for `constants_dot`, the tangents of the values that `f` closes over."""
 
     def tangent_of_constants(w: Any, pair: Any) -> Any:
@@ -208,10 +208,10 @@ def _divided_difference(f: Unary, points: Sequence[Any]) -> Any:
     far = _divided_difference(f, points[1:]) - _divided_difference(f, points[:-1])
     quotient = far / where(is_near, ones_like(gap), gap)
     near = [where(is_near, x, high) for x in points]
-    return where(is_near, _by_quadrature(f, near), quotient)
+    return where(is_near, _integrate(f, near), quotient)
 
 
-def _by_quadrature(f: Unary, points: Sequence[Any]) -> Any:
+def _integrate(f: Unary, points: Sequence[Any]) -> Any:
     """The integral of the derivative of `f` over the simplex of mixtures of `points` (Hermite and Genocchi)."""
     order = len(points) - 1
     derivative = f

@@ -44,9 +44,9 @@ def _norm(x: ArrayLike, ord: int | float | str | None, axis: Axis, keepdims: boo
         axis = tuple(range(ndim))
     axes = canonical_axes(axis, ndim)
     if len(axes) == 1:
-        return _of_vectors(x, 2 if ord is None else ord, axes, keepdims)
+        return _vector_norms(x, 2 if ord is None else ord, axes, keepdims)
     if len(axes) == 2:
-        return _of_matrices(x, "fro" if ord is None else ord, axes, keepdims)
+        return _matrix_norms(x, "fro" if ord is None else ord, axes, keepdims)
     raise ArgumentValueError(
         "jnp.linalg.norm needs one axis (of vectors) or two (of matrices).",
         got=[f"operand: {type_of(x).text()}", f"ord: {ord!r}, axis: {axis}"],
@@ -98,7 +98,7 @@ def _length_jvp(primals: Any, tangents: Any) -> Any:
 _length.defjvp(_length_jvp)
 
 
-def _of_vectors(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
+def _vector_norms(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     """Norms of the vectors along `axes`, joined."""
     if isinstance(ord, str):
         raise ArgumentValueError(f"jnp.linalg.norm: there is no norm {ord!r} of vectors.")
@@ -118,7 +118,7 @@ def _of_vectors(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     return powers ** (1 / ord)
 
 
-def _of_matrices(
+def _matrix_norms(
     x: ArrayLike, ord: int | float | str | None, axes: tuple[int, ...], keepdims: bool
 ) -> Any:
     row, column = axes
@@ -184,7 +184,7 @@ def matrix_norm(
 def _vector_norm(x: ArrayLike, axis: Axis, keepdims: bool, ord: int | float | str) -> Any:
     [x] = inexact("vector_norm", x)
     ndim = type_of(x).ndim
-    return _of_vectors(x, ord, canonical_axes(axis, ndim), keepdims)
+    return _vector_norms(x, ord, canonical_axes(axis, ndim), keepdims)
 
 
 def vector_norm(
@@ -215,7 +215,7 @@ def _cond(x: Any, p: int | float | str | None) -> Any:
         x = square_matrices("cond", x)
         inverse = solve(x, eye_like(x))
         last_two = (type_of(x).ndim - 2, type_of(x).ndim - 1)
-        ratio = _of_matrices(x, p, last_two, False) * _of_matrices(inverse, p, last_two, False)
+        ratio = _matrix_norms(x, p, last_two, False) * _matrix_norms(inverse, p, last_two, False)
     had_nan = isnan(x).any(axis=(-2, -1))
     return where(isnan(ratio) & ~had_nan, np.inf, ratio)
 

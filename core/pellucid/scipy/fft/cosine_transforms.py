@@ -29,7 +29,7 @@ from pellucid.numpy.promotion import aval_of, known_int, promote_dtypes_inexact
 _NORMS = {None: False, "backward": False, "ortho": True}
 
 
-def _along(
+def _transform_along(
     function: Callable[..., Any], name: str, x: Any, type: int, n: Any, axis: int, norm: str | None
 ) -> Array:
     """`function` along `axis` of `x`, which is first cut or padded with zeros to `n` elements."""
@@ -101,7 +101,7 @@ def _orthonormal_factors(size: int, dtype: np.dtype) -> Any:
     return weights.astype(dtype)
 
 
-def _of_parts(function: Callable[[Any], Any], x: Array) -> Array:
+def _apply_to_parts(function: Callable[[Any], Any], x: Array) -> Array:
     """`function`, which is real and linear, of `x`; of complex `x` by parts."""
     if type_of(x).dtype.kind != "c":
         return function(x)
@@ -119,7 +119,7 @@ def _dct(x: Array, size: int, axis: int, is_orthonormal: bool) -> Array:
         result = jnp.concatenate([turned.real, later], axis=-1)
         return result * _orthonormal_factors(size, dtype) if is_orthonormal else result
 
-    return jnp.moveaxis(_of_parts(transform, _operand("dct", x, size, axis)), -1, axis)
+    return jnp.moveaxis(_apply_to_parts(transform, _operand("dct", x, size, axis)), -1, axis)
 
 
 @numpy_function(static=("size", "axis", "is_orthonormal"))
@@ -136,7 +136,7 @@ def _idct(x: Array, size: int, axis: int, is_orthonormal: bool) -> Array:
         places[::2], places[1::2] = np.arange(middle), np.arange(size - 1, middle - 1, -1)
         return order[..., places]
 
-    return jnp.moveaxis(_of_parts(transform, _operand("idct", x, size, axis)), -1, axis)
+    return jnp.moveaxis(_apply_to_parts(transform, _operand("idct", x, size, axis)), -1, axis)
 
 
 def dct(
@@ -150,7 +150,7 @@ def dct(
     >>> dct(jnp.ones(4)).round(4) + 0
     Array([8., 0., 0., 0.], dtype=float32)
     """
-    return _along(_dct, "dct", x, type, n, axis, norm)
+    return _transform_along(_dct, "dct", x, type, n, axis, norm)
 
 
 def idct(
@@ -166,7 +166,7 @@ def idct(
     >>> idct(jnp.array([8.0, 0.0, 0.0, 0.0])).round(4)
     Array([1., 1., 1., 1.], dtype=float32)
     """
-    return _along(_idct, "idct", x, type, n, axis, norm)
+    return _transform_along(_idct, "idct", x, type, n, axis, norm)
 
 
 def dctn(

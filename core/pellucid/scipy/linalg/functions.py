@@ -258,7 +258,9 @@ def hessenberg(
 # Functions of triangular matrices, column by column -----------------------------------------------
 
 
-def _by_columns(n: int, start: Array, column: Callable[[Any, Any, Any], tuple[Any, Any]]) -> Array:
+def _build_by_columns(
+    n: int, start: Array, column: Callable[[Any, Any, Any], tuple[Any, Any]]
+) -> Array:
     """An upper triangular matrix from `start`, a matrix of its diagonal, built by columns: column j solves a triangular
     system of its leading j rows.
 
@@ -302,7 +304,7 @@ def _root_of(a: Any) -> Array:
     def column(root: Any, j: Any, before: Any) -> tuple[Any, Any]:
         return root + _diagonal_at(root, j) * jnp.eye(n, dtype=root.dtype), form[:, j]
 
-    root = _by_columns(n, jnp.diag(jnp.sqrt(jnp.diagonal(form))), column)
+    root = _build_by_columns(n, jnp.diag(jnp.sqrt(jnp.diagonal(form))), column)
     return product(vectors, root, H(vectors))
 
 
@@ -361,12 +363,12 @@ def funm(A: ArrayLike, func: Callable[[Any], Any], disp: bool = True) -> Any:
     a = _one_square("funm", a)
     form, vectors = reductions.schur(a.astype(dtypes.to_complex_dtype(a.dtype)))
     eigenvalues = jnp.diagonal(form)
-    result, error = _by_schur_form(form, vectors, jnp.asarray(func(eigenvalues)))
+    result, error = _function_of_schur_form(form, vectors, jnp.asarray(func(eigenvalues)))
     return result if disp else (result, error)
 
 
 @numpy_function
-def _by_schur_form(form: Array, vectors: Array, values: Array) -> tuple[Array, Array]:
+def _function_of_schur_form(form: Array, vectors: Array, values: Array) -> tuple[Array, Array]:
     """(a function of the matrix with this Schur form, which has `values` for its eigenvalues; the estimated error)."""
     n = type_of(form).shape[-1]
     eigenvalues = jnp.diagonal(form)
@@ -377,7 +379,7 @@ def _by_schur_form(form: Array, vectors: Array, values: Array) -> tuple[Array, A
         right = product(leading, above[:, None])[:, 0] - above * _diagonal_at(result, j)
         return form - _diagonal_at(form, j) * jnp.eye(n, dtype=form.dtype), right
 
-    result = _by_columns(n, jnp.diag(values.astype(form.dtype)), column)
+    result = _build_by_columns(n, jnp.diag(values.astype(form.dtype)), column)
     result = product(vectors, result, H(vectors))
     gaps = jnp.abs(eigenvalues[:, None] - eigenvalues[None, :]) + jnp.where(
         jnp.eye(n, dtype=bool), np.inf, 0
@@ -408,17 +410,21 @@ def _sylvester(a: Any, b: Any, c: Any, tol: Any = 0) -> Array:
 
     def transpose_solve(_: Any, y: Any) -> Array:
         # The conjugate of Aᵀ Y + Y Bᵀ = C is an equation of Aᴴ and Bᴴ: the same Schur vectors, adjoint forms.
-        return jnp.conj(_by_forms(form_of_a, form_of_b, jnp.conj(y), tol, is_adjoint=True))
+        return jnp.conj(
+            _solve_by_schur_forms(form_of_a, form_of_b, jnp.conj(y), tol, is_adjoint=True)
+        )
 
     return custom_linear_solve(
         lambda x: product(a, x) + product(x, b),
         c,
-        solve=lambda _, y: _by_forms(form_of_a, form_of_b, y, tol),
+        solve=lambda _, y: _solve_by_schur_forms(form_of_a, form_of_b, y, tol),
         transpose_solve=transpose_solve,
     )
 
 
-def _by_forms(of_a: Any, of_b: Any, c: Any, tol: Any, is_adjoint: bool = False) -> Array:
+def _solve_by_schur_forms(
+    of_a: Any, of_b: Any, c: Any, tol: Any, is_adjoint: bool = False
+) -> Array:
     """The solution X of A X + X B = C, or of Aᴴ X + X Bᴴ = C, computed from the Schur forms of A and B."""
     (r, u), (s, v) = of_a, of_b
     right = product(H(u), c, v)
@@ -513,17 +519,17 @@ def _polar(a: Array, side: str, method: str, eps: Any, max_iterations: Any) -> t
     return _of_tall(a)
 
 
-def _of_tall_by_svd(a: Any) -> tuple[Array, Array]:
+def _polar_by_svd(a: Any) -> tuple[Array, Array]:
     """(U, P) of matrices with at least as many rows as columns."""
     u, s, vh = svd(a, full_matrices=False)
     return product(u, vh), product(H(vh) * s.astype(a.dtype)[..., None, :], vh)
 
 
-_of_tall = custom_jvp(library_code(_of_tall_by_svd))
+_of_tall = custom_jvp(library_code(_polar_by_svd))
 
 
 @library_code
-def _of_tall_jvp(primals: Any, tangents: Any) -> Any:
+def _polar_jvp(primals: Any, tangents: Any) -> Any:
     # With W = Uᴴ dU, which is skew: Uᴴ dA - dAᴴ U = W P + P W, and Uᴴ dA = W P + dP. Sums of singular values divide it,
     # no differences.
     [a], [a_dot] = primals, tangents
@@ -538,7 +544,7 @@ def _of_tall_jvp(primals: Any, tangents: Any) -> Any:
     return (u, p), (u_dot, along - product(turn, p))
 
 
-_of_tall.defjvp(_of_tall_jvp)
+_of_tall.defjvp(_polar_jvp)
 
 
 def _solve_anticommutator(p: Any, c: Any) -> Array:

@@ -68,7 +68,7 @@ def line_search(
 
     def trial_length(state: LineSearchState) -> Any:
         grown = state.low.length + (state.high.length - state.low.length) * _MAX_STEP_GROWTH
-        return jnp.where(state.is_bracketed, _between(state.low, state.high), grown)
+        return jnp.where(state.is_bracketed, _cubic_minimum(state.low, state.high), grown)
 
     def step(state: LineSearchState) -> LineSearchState:
         is_first = state.evaluations == 0
@@ -108,7 +108,7 @@ def _where(condition: Any, a: Any, b: Any) -> Any:
     return tree_map(lambda p, q: jnp.where(condition, p, q), a, b)
 
 
-def _between(low: Point, high: Point) -> Any:
+def _cubic_minimum(low: Point, high: Point) -> Any:
     """Length at the minimum of the cubic with the values and slopes of both ends, at least a tenth of the width off
     them.
 

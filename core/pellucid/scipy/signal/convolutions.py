@@ -93,7 +93,7 @@ def _convolve(
         raise _shape_error(name, "needs arrays with elements", first, second)
     _check_overlap(name, first, second, range(first.ndim), mode)
     if method == "fft":
-        return _by_fft(in1, in2, mode, tuple(range(first.ndim)), correlates)
+        return _convolve_by_fft(in1, in2, mode, tuple(range(first.ndim)), correlates)
     precision = canonical_precision(precision, f"scipy.signal.{name}")
     return _direct(name, in1, in2, mode, precision, correlates)
 
@@ -130,7 +130,7 @@ def correlate(
     return _convolve("correlate", in1, in2, mode, method, precision, correlates=True)
 
 
-def _of_matrices(
+def _convolve_matrices(
     name: str, in1: Any, in2: Any, mode: str, boundary: str, fillvalue: Any, precision: Any
 ) -> Array:
     if boundary != "fill" or fillvalue != 0:
@@ -161,7 +161,7 @@ def convolve2d(
     Array([[1., 2.],
            [2., 4.]], dtype=float32)
     """
-    return _of_matrices("convolve2d", in1, in2, mode, boundary, fillvalue, precision)
+    return _convolve_matrices("convolve2d", in1, in2, mode, boundary, fillvalue, precision)
 
 
 def correlate2d(
@@ -185,7 +185,9 @@ def correlate2d(
     for i, x in enumerate((in1, in2)):
         aval_of("scipy.signal.correlate2d", x, i)
     in1, in2 = jnp.flip(in1), jnp.conj(in2)
-    return jnp.flip(_of_matrices("correlate2d", in1, in2, mode, boundary, fillvalue, precision))
+    return jnp.flip(
+        _convolve_matrices("correlate2d", in1, in2, mode, boundary, fillvalue, precision)
+    )
 
 
 # Products of Fourier transforms -------------------------------------------------------------------
@@ -208,11 +210,13 @@ def fftconvolve(
         if first.shape[i] != second.shape[i] and 1 not in (first.shape[i], second.shape[i]):
             raise _shape_error("fftconvolve", f"needs equal sizes along axis {i}", first, second)
     _check_overlap("fftconvolve", first, second, chosen, mode)
-    return _by_fft(in1, in2, mode, chosen, correlates=False)
+    return _convolve_by_fft(in1, in2, mode, chosen, correlates=False)
 
 
 @numpy_function(static=("mode", "axes", "correlates"))
-def _by_fft(in1: Any, in2: Any, mode: str, axes: tuple[int, ...], correlates: bool) -> Array:
+def _convolve_by_fft(
+    in1: Any, in2: Any, mode: str, axes: tuple[int, ...], correlates: bool
+) -> Array:
     in1, in2 = promote_dtypes_inexact("fftconvolve", in1, in2)
     in2 = jnp.conj(jnp.flip(in2)) if correlates else in2
     dtype: Any = type_of(in1).dtype

@@ -316,7 +316,7 @@ def gmres(
         # `bound` is scaled to the preconditioned equation, whose residual is compared with it.
         bound = jnp.maximum(tol * norm(flat_b), atol)
         bound = bound * norm(preconditioned) / jnp.where(norm(flat_b) == 0, 1, norm(flat_b))
-        build = _in_batches if solve_method == "batched" else _step_by_step
+        build = _solve_least_squares if solve_method == "batched" else _step_by_step
 
         def goes_on(state: tuple[Any, ...]) -> Any:
             _, _, size, k = state
@@ -353,7 +353,7 @@ def _arnoldi_step(apply: Operator, V: Any, k: Any) -> tuple[Any, Any]:
     return V.at[:, k + 1].set(w), column.at[k + 1].set(jnp.where(is_inside, 0, rest))
 
 
-def _in_batches(apply: Operator, v: Any, size: Any, count: int, bound: Any) -> Any:
+def _solve_least_squares(apply: Operator, v: Any, size: Any, count: int, bound: Any) -> Any:
     """The correction of least residual in a Krylov space of `count` dimensions, from one problem of least squares."""
     n, dtype = type_of(v).shape[0], type_of(v).dtype
     V = jnp.zeros((n, count + 1), dtype).at[:, 0].set(v)
