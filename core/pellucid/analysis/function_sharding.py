@@ -205,12 +205,12 @@ class _Writer:
         program = self.traced._program
         in_shardings = program.values.of_inputs(program.in_shardings)
         n_consts = len(self.lowered.consts)
-        askers = ["the constant"] * n_consts + [
+        origins = ["the constant"] * n_consts + [
             "in_shardings of" if in_shardings and in_shardings[place] is not None else "argument"
             for place in kept_arguments
         ]
         placed = [each is not None for each in self.lowered.options.argument_shardings]
-        inputs = Inputs(askers, placed or [False] * len(askers), self.token_count)
+        inputs = Inputs(origins, placed or [False] * len(origins), self.token_count)
         return Ways(self.propagation, self.values, self.equations, inputs)
 
     # Meshes and sites -------------------------------------------------------------------------------
@@ -285,7 +285,7 @@ class _Writer:
     def uneven_cut(
         self, site: int, equation: Equation, dim: int, parts: int, n_tiles: int
     ) -> schema.UnevenCutRecord:
-        """The record of a constraint that cuts a dimension into so many `parts`, and the value into `n_tiles`."""
+        """The record of a constraint that divides a dimension into `parts` parts, and the value into `n_tiles` tiles."""
         aval: Any = equation.operands[0].aval  # type: ignore[union-attr]
         size, total = aval.shape[dim], aval.size * aval.dtype.itemsize
         padded = -(-size // parts) * parts

@@ -62,7 +62,7 @@ def ptx_program(name: str, text: str, *, key: str) -> schema.ProgramRecord:
 
 
 class _Block(NamedTuple):
-    """A function or region that is yet to be written."""
+    """A function or region that waits to be written into the columns."""
 
     block: Any
     name: str

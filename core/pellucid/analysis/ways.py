@@ -15,7 +15,7 @@ from .sites import SiteValues
 class Inputs(NamedTuple):
     """The inputs of a program."""
 
-    askers: Sequence[str]
+    origins: Sequence[str]
     """For each input, the text of what specifies its sharding."""
     placed: Sequence[bool]
     """Whether each is placed before the program runs; the compiler chooses the sharding of the others."""
@@ -82,7 +82,7 @@ class Ways:
 
     def _input(self, value: ModuleValue) -> int | None:
         """The index of the program's input that a value is; None if it isn't an input."""
-        return next((n for n in value.numbers if n < len(self._inputs.askers)), None)
+        return next((n for n in value.numbers if n < len(self._inputs.origins)), None)
 
     def _stated_origin(self, value: ModuleValue, place: int | None) -> int:
         """The origin of a sharding that is specified on the value itself: an argument, or a constraint."""
@@ -102,7 +102,7 @@ class Ways:
         kind, _, number = key.partition(": ")
         place = int(number or 0) - self._inputs.token_count
         if kind == "input":
-            text = f"{self._inputs.askers[place]} `{self._values.name(place)}`"
+            text = f"{self._inputs.origins[place]} `{self._values.name(place)}`"
             return self._add(key, text, place)
         if kind == "output":
             return self._add(key, f"out_shardings of result {place}")

@@ -121,7 +121,7 @@ class PartialLoop(NamedTuple):
             ]
             if missing:
                 raise UnsupportedError(
-                    "a condition can't be computed within its loop.",
+                    "a condition of the loop can't be computed while it runs.",
                     got=f"before `{missing[0].primitive.name}`",
                 )
 

@@ -23,7 +23,7 @@ _state = _State()
 
 @contextlib.contextmanager
 def silence() -> Generator[None]:
-    """Let the frames of this thread run programs without their prints and other effects meanwhile."""
+    """A context in which the frames of this thread run programs without prints and other effects."""
     before, _state.is_on = _state.is_on, True
     try:
         yield

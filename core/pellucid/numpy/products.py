@@ -226,8 +226,9 @@ def tensordot(
 
     if not isinstance(axes, Sequence):
         n = known_int("tensordot", "axes", axes)
-        if not 0 <= n <= min(first.ndim, second.ndim):
-            raise shape_error(f"can't sum over {n} axes of these.")
+        most = min(first.ndim, second.ndim)
+        if not 0 <= n <= most:
+            raise shape_error(f"needs at least 0 and at most {most} axes to sum over.")
         left, right = tuple(range(first.ndim - n, first.ndim)), tuple(range(n))
     else:
         if len(axes) != 2:

@@ -207,8 +207,8 @@ class DebugSession:
 
     @property
     def reason(self) -> str:
-        """Why it stopped here, if the line doesn't tell: a condition or message raised, or the next operation gives a
-        watched value or fails; else empty.
+        """Why the session stopped here if not for a line: a condition or message raised, or the next operation computes
+        a watched value or fails. Empty for other stops.
         """
         place, text = self._reason
         return text if place == self._stepper.place() else ""

@@ -22,7 +22,7 @@ ADVICE = (
 
 
 def decomposition_behind(equation: Any) -> str:
-    """The decomposition whose derivative `equation` is a quotient of, or an empty text."""
+    """Name of the decomposition in whose derivative `equation` divides; empty if there is none."""
     if equation.primitive.name != "div":
         return ""
     return next(

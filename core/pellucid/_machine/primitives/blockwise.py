@@ -122,7 +122,7 @@ class RaggedDotDimensionNumbers:
         return "batch" if self.ragged_axis in lhs_batch else "free"
 
     def prefix(self, lhs_ndim: int) -> Axes:
-        """Axes of lhs for each of whose elements there may be other group sizes: those left of the ragged axis."""
+        """Axes of lhs along which group sizes may differ: those listed before the ragged axis, batch axes first."""
         (lhs_contract, _), (lhs_batch, _) = self.dot_dimension_numbers
         if self.mode == "batch":
             return lhs_batch[: lhs_batch.index(self.ragged_axis)]

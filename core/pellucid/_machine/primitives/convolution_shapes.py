@@ -177,7 +177,7 @@ def conv_general_shape_tuple(
 
 
 def _canonical_shapes(lhs_shape: Ints, rhs_shape: Ints, dimension_numbers: Sequence[str]) -> Any:
-    """The two shapes in the order of `ConvDimensionNumbers`, and the axes of the result in it."""
+    """The two shapes permuted to the order of `ConvDimensionNumbers`, and the axes of the result in this order."""
     lhs_spec, rhs_spec, out_spec = conv_general_permutations(dimension_numbers)
     return permute(lhs_shape, lhs_spec), permute(rhs_shape, rhs_spec), out_spec
 

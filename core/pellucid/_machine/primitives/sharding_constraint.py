@@ -146,7 +146,7 @@ def map_leaves(function: Function, xs, stated, what: str, name: str):
 
 
 def _constrained_as(x, stated, path: str):
-    """One array, laid out as a user stated it."""
+    """One array, constrained to the sharding and the memory layout that the user specified (`stated`)."""
     name = "with_sharding_constraint"
     place = stated.sharding if isinstance(stated, Format) else stated
     sharding = stated_sharding(name, PartitionSpec() if place is None else place)
