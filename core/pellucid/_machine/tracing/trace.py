@@ -75,8 +75,9 @@ class Trace:
     def custom_call(self, call: Any, operands: Operands) -> Any:
         """Applies a function with a custom derivative; returns its results as a list.
 
-        `call` has `function(*operands)`, `rule(primals, tangents)`, `call_on_batches(axis, dims, tag)`, `stage(trace, operands)`
-        and `has_forward_mode`, which is False if only reverse mode can compute the rule's tangents.
+        `call` has `function(*operands)`, `rule(primals, tangents)`, `call_on_batches(axis, dims, tag)`,
+        `stage(trace, operands)` and `has_forward_mode`, which is False if only reverse mode can compute the rule's
+        tangents.
         """
         raise NotImplementedError(type(self))
 
