@@ -699,12 +699,12 @@ class EquationRuns:
             ]  # fmt: skip
             if edited and not self.equation.effects:
                 near = max(edited) + 1
-                self._carries[near] = self._loop.carry_of(self._frame_at_end((body, near - 1)))
+                self._carries[near] = self._loop.carry_of(self._results_of_turn((body, near - 1)))
             # Runs that have effects or were entered give their results; the others run as one program.
             if self.equation.effects or (number == near + 1 and (body, near) in self.frames):
                 for each in range(near, number):
                     self._keep_carry(
-                        each + 1, self._loop.carry_of(self._frame_at_end((body, each)))
+                        each + 1, self._loop.carry_of(self._results_of_turn((body, each)))
                     )
             elif near < number:
                 bounds = [np.int32(near), np.int32(number)]
@@ -794,13 +794,13 @@ class EquationRuns:
     def results(self) -> Values:
         """The results of the equation, gathered from its runs."""
         if not self.is_loop:
-            results = self._frame_at_end(self.first())  # type: ignore[arg-type]
+            results = self._results_of_turn(self.first())  # type: ignore[arg-type]
             return run(self.positions.joined_program(), results) if self.is_shard_map else results  # type: ignore[union-attr]
         runs, body = self.runs(), self.slots.programs[self._body]
         carries = self.carry(runs) if self.slots.carries else []
         # The outputs of each run, by result group.
         outputs = [
-            dict(self.slots.group_results(body, self._frame_at_end((self._body, i))))
+            dict(self.slots.group_results(body, self._results_of_turn((self._body, i))))
             for i in range(runs)
         ]
         results: Values = []
@@ -813,7 +813,7 @@ class EquationRuns:
                 results += [stack(list(column), self._axis) for column in strict_zip(*rows)]
         return results
 
-    def _frame_at_end(self, turn: Turn) -> Values:
+    def _results_of_turn(self, turn: Turn) -> Values:
         frame = self.frame(turn)
         # The frame is run to its end for the results and then moved back.
         position = frame.position
@@ -823,7 +823,7 @@ class EquationRuns:
         return results
 
     def _holds(self, turn: Turn) -> bool:
-        return bool(np.ravel(np.asarray(self._frame_at_end(turn)[0]))[0])
+        return bool(np.ravel(np.asarray(self._results_of_turn(turn)[0]))[0])
 
     # Programs that run a loop in part -----------------------------------------------------------------------
 
