@@ -170,7 +170,9 @@ def _attention_of_cudnn(
     masked = _attention_mask(mask, None, None, False, None if has_own_window else window, t, s, is_single)  # fmt: skip
     extras: list[Any] = []
     if bias is not None or masked is not None:
-        total = jnp.zeros((1, 1, 1, 1), dtype) if bias is None else _broadcast_to_heads(bias, is_single)
+        total = (
+            jnp.zeros((1, 1, 1, 1), dtype) if bias is None else _broadcast_to_heads(bias, is_single)
+        )
         if masked is not None:
             total = jnp.where(
                 masked, total, np.asarray(-0.7 * float(dtypes.finfo(dtype).max), dtype)[()]
