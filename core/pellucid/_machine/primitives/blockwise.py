@@ -360,7 +360,7 @@ def _on_cpu(lhs, rhs, group_sizes, *fields):
     )
     sizes = (*type_of(lhs).shape, *type_of(rhs).shape)
     if not is_plain or not all(isinstance(n, int) for n in sizes):
-        return _by_masking(lhs, rhs, group_sizes, *fields)
+        return _multiply_masked_copies(lhs, rhs, group_sizes, *fields)
     [aval] = ragged_dot_general_p.abstract_eval([*map(type_of, (lhs, rhs, group_sizes))], params)
     return late("product of rows in groups")(
         lhs, rhs, group_sizes, aval.dtype, is_transposed=is_transposed
