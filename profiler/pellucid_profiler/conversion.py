@@ -19,11 +19,18 @@ from pellucid_profiler.collectives import RENDEZVOUS, collectives_of
 from pellucid_profiler.compilations import Compilation
 from pellucid_profiler.compile_steps import KERNEL, kernel_name
 from pellucid_profiler.counters import counters_of
-from pellucid_profiler.gpu import explain_error, gpu_losses, gpu_peaks
+from pellucid_profiler.gpu import explain_error, gpu_losses, gpu_peaks, is_on_gpu
 from pellucid_profiler.live_arrays import ArrayLog, LiveArrays
 from pellucid_profiler.live_buffers import ProgramMemory, ProgramMemoryReader
 from pellucid_profiler.marks import marked_places
-from pellucid_profiler.operations import Operations, group_rows, has_end, operations_of, rank
+from pellucid_profiler.operations import (
+    Operations,
+    group_rows,
+    has_end,
+    operations_of,
+    rank,
+    with_copies,
+)
 from pellucid_profiler.peaks import measured_peaks
 from pellucid_profiler.progress import ConversionProgress, Interrupted, show_progress
 from pellucid_profiler.session import Session
@@ -185,6 +192,8 @@ def session_of(
         [row, *_] = operations.event[operations.program == number]
         name = int(events.stat("hlo_module")[row])
         programs[number] = ProgramInfo("" if name == ABSENT else events.names[name], {})
+    if not is_on_gpu(events).any():  # GPUs sort by kernels of other names
+        operations = with_copies(operations, events.names, _copies_of(programs, loaded))
     begin_ns = events.session.get("profile_start_time", 0)
     places = [place for program in programs.values() for place in program.places()]
     others = (*observed.transfers, *heap, *callbacks)
@@ -237,6 +246,18 @@ def _memory_of(loaded: Mapping[int, ProgramMemoryReader]) -> dict[int, ProgramMe
     largest = sorted(needs, key=lambda number: -needs[number])[:MAX_MEMORY_PROGRAMS]
     memory = {number: loaded[number].memory for number in largest}
     return {number: each for number, each in memory.items() if each is not None}
+
+
+def _copies_of(
+    programs: Mapping[int, ProgramInfo], loaded: Mapping[int, ProgramMemoryReader]
+) -> dict[int, dict[str, int]]:
+    """By program number, how many operands XLA copies for each sort; only programs with sorts are looked at."""
+    sorting = [
+        number
+        for number, program in programs.items()
+        if any(info.opcode == "sort" for info in program.instructions.values())
+    ]
+    return {number: loaded[number].copies for number in sorting}
 
 
 def _losses(

@@ -4,7 +4,8 @@ XLA allocates arguments, constants and results for the whole run. Temporaries sh
 from its definition to the last use of a value stored in it. Uses are found by following values through tuples, loops,
 branches and calls (`_Values`): XLA's own list of aliases contains only newly defined ones.
 
-Fields (openxla/xla, hlo.proto): HloModuleProto computations 3, entry_computation_id 6; HloComputationProto instructions
+Fields (openxla/xla, hlo.proto): HloModuleProto computations 3, entry_computation_id 6, schedule 7; HloScheduleProto sequences 1, of
+entries key 1, value 2; InstructionSequence instruction_ids 1; HloComputationProto instructions
 2, id 5, root_id 6; HloInstructionProto name 1, opcode 2, parameter_number 9, tuple_index 13, id 35, operand_ids 36,
 called_computation_ids 38. BufferAssignmentProto logical_buffers 1, buffer_allocations 3; LogicalBufferProto id 1, size
 2, defined_at 3; Location shape_index 3, instruction_id 4; BufferAllocationProto index 1, size 2, is_thread_local 3,
@@ -106,6 +107,8 @@ class _Values:
         self.order: list[_Instruction] = []
         self.begins: dict[int, int] = {}
         self.last_use: dict[tuple[int, Path], int] = defaultdict(int)
+        self.sorted: dict[int, list[_Value]] = {}
+        """The operands of each sort, by its id."""
 
     def run(self, computation: int, arguments: Sequence[_Value]) -> _Value:
         """Executes a computation and returns its result."""
@@ -114,6 +117,8 @@ class _Values:
             self.begins.setdefault(each.id, len(self.order))
             operands = [values[operand] for operand in each.operands]
             values[each.id] = self.result(each, operands, arguments)
+            if each.opcode == "sort":
+                self.sorted[each.id] = operands
             if each.opcode not in ("tuple", "get-tuple-element", "bitcast"):
                 for operand in operands:
                     self.use(operand)
@@ -162,38 +167,55 @@ class _Buffer(NamedTuple):
     """(id of the instruction that fills it, index path within its result)."""
 
 
-def program_memory(loaded: OptimizedModule) -> ProgramMemory | None:
-    """The memory use of a loaded program; None if XLA keeps no buffer assignment."""
-    assignment = loaded.buffer_assignment()
-    if not assignment:
-        return None
-    entry, programs, roots = _programs(loaded.proto())
-    values = _Values(programs, roots)
-    values.run(entry, ())
-    names = {each.id: each.name for each in values.order}
-    last = len(values.order) - 1
-    sizes, buffers = _buffers(assignment)
-    pieces: list[tuple[int, int, LiveBuffer]] = []
-    temporaries: dict[tuple[int, int], list[tuple[int, int, LiveBuffer]]] = defaultdict(list)
-    whole: dict[int, _Buffer] = {}
-    for each in buffers:
-        instruction, path = each.defined
-        if instruction not in values.begins:
-            continue  # defined by an instruction inside a kernel
-        if each.kind != "temporary":
-            begin, latest = values.begins[instruction], whole.get(each.allocation)
-            if latest is None or begin >= values.begins[latest.defined[0]]:
-                whole[each.allocation] = each
-            continue
-        live = LiveBuffer(names[instruction], each.kind, each.n_bytes)
-        begin, end = values.begins[instruction], values.end(instruction, path)
-        temporaries[each.allocation, each.offset].append((begin, end, live))
-    for allocation, each in whole.items():
-        live = LiveBuffer(names[each.defined[0]], each.kind, sizes[allocation])
-        pieces.append((0, last, live))
-    for lives in temporaries.values():
-        pieces += _merge(lives)
-    return _timeline([each.name for each in values.order], pieces, sum(sizes.values()))
+class _Assignment:
+    """XLA's buffer assignment of a loaded program, beside the values that its instructions pass on."""
+
+    def __init__(self, loaded: OptimizedModule, assignment: bytes) -> None:
+        entry, programs, roots = _programs(loaded.proto())
+        self.values = _Values(programs, roots)
+        self.values.run(entry, ())
+        self.names = {each.id: each.name for each in self.values.order}
+        self.sizes, self.buffers = _buffers(assignment)
+
+    def memory(self) -> ProgramMemory:
+        """The memory use of the program."""
+        values, names = self.values, self.names
+        last = len(values.order) - 1
+        pieces: list[tuple[int, int, LiveBuffer]] = []
+        temporaries: dict[tuple[int, int], list[tuple[int, int, LiveBuffer]]] = defaultdict(list)
+        whole: dict[int, _Buffer] = {}
+        for each in self.buffers:
+            instruction, path = each.defined
+            if instruction not in values.begins:
+                continue  # defined by an instruction inside a kernel
+            if each.kind != "temporary":
+                begin, latest = values.begins[instruction], whole.get(each.allocation)
+                if latest is None or begin >= values.begins[latest.defined[0]]:
+                    whole[each.allocation] = each
+                continue
+            live = LiveBuffer(names[instruction], each.kind, each.n_bytes)
+            begin, end = values.begins[instruction], values.end(instruction, path)
+            temporaries[each.allocation, each.offset].append((begin, end, live))
+        for allocation, each in whole.items():
+            live = LiveBuffer(names[each.defined[0]], each.kind, self.sizes[allocation])
+            pieces.append((0, last, live))
+        for lives in temporaries.values():
+            pieces += _merge(lives)
+        names_in_order = [each.name for each in values.order]
+        return _timeline(names_in_order, pieces, sum(self.sizes.values()))
+
+    def copies(self) -> dict[str, int]:
+        """For each sort that copies operands first, as it sorts in the buffers of its results, their number."""
+        address = {each.defined: (each.allocation, each.offset) for each in self.buffers}
+        counts = {
+            self.names[number]: sum(
+                address.get((number, (i,) if len(operands) > 1 else ()))
+                not in {address.get(buffer) for buffer in operand.buffers()}
+                for i, operand in enumerate(operands)
+            )
+            for number, operands in self.values.sorted.items()
+        }
+        return {name: count for name, count in counts.items() if count}
 
 
 class ProgramMemoryReader(ProgramReader):
@@ -212,7 +234,17 @@ class ProgramMemoryReader(ProgramReader):
     @cached_property
     def memory(self) -> ProgramMemory | None:
         """Memory use over a run; None if XLA keeps no buffer assignment."""
-        return program_memory(self.loaded)
+        return None if self._assignment is None else self._assignment.memory()
+
+    @cached_property
+    def copies(self) -> dict[str, int]:
+        """Number of operands that XLA copies for each sort, in kernels of the sort's name."""
+        return {} if self._assignment is None else self._assignment.copies()
+
+    @cached_property
+    def _assignment(self) -> _Assignment | None:
+        assignment = self.loaded.buffer_assignment()
+        return _Assignment(self.loaded, assignment) if assignment else None
 
 
 def _merge(lives: list[tuple[int, int, LiveBuffer]]) -> list[tuple[int, int, LiveBuffer]]:
@@ -247,10 +279,12 @@ def _programs(proto: bytes) -> tuple[int, dict[int, list[_Instruction]], dict[in
 
     Computations that are only reducers or kernels are left out; they are most of a module.
     """
-    entry, parts = 0, dict[int, tuple[int, int]]()
+    entry, parts, schedule = 0, dict[int, tuple[int, int]](), dict[int, list[int]]()
     for number, _, at, stop in fields(proto, 0, len(proto)):
         if number == 6:
             entry = at
+        elif number == 7:
+            schedule = _schedule(proto, at, stop)
         elif number == 3:
             parts[next((key for n, _, key, _ in fields(proto, at, stop) if n == 5), 0)] = (at, stop)
     programs, roots, missing = dict[int, list[_Instruction]](), dict[int, int](), [entry]
@@ -259,12 +293,30 @@ def _programs(proto: bytes) -> tuple[int, dict[int, list[_Instruction]], dict[in
         if key in programs:
             continue
         inner = [*fields(proto, *parts[key])]
-        programs[key] = [_instruction(proto, begin, end) for n, _, begin, end in inner if n == 2]
+        read = [_instruction(proto, begin, end) for n, _, begin, end in inner if n == 2]
+        # The computation lists operands before users, which is one of many orders of execution.
+        place = {number: i for i, number in enumerate(schedule.get(key, ()))}
+        programs[key] = sorted(read, key=lambda each: place[each.id]) if place else read
         roots[key] = next((root for n, _, root, _ in inner if n == 6), 0)
         for each in programs[key]:
             if each.opcode in _RUNS_PROGRAMS:
                 missing += each.called
     return entry, programs, roots
+
+
+def _schedule(proto: bytes, start: int, stop: int) -> dict[int, list[int]]:
+    """The ids of the instructions of each computation, in execution order."""
+    schedule: dict[int, list[int]] = {}
+    for _, _, at, end in fields(proto, start, stop):
+        computation, sequence = 0, list[int]()
+        for number, _, first, last in fields(proto, at, end):
+            if number == 1:
+                computation = first
+            elif number == 2:
+                for _, kind, begin, after in fields(proto, first, last):
+                    sequence += [begin] if kind == VARINT else pack(proto, begin, after)
+        schedule[computation] = sequence
+    return schedule
 
 
 def _instruction(proto: bytes, start: int, stop: int) -> _Instruction:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -75,6 +76,36 @@ def operations_of(events: Events) -> Operations:
         ),
         **columns,
     )
+
+
+def with_copies(
+    operations: Operations, names: Sequence[str], copies: Mapping[int, Mapping[str, int]]
+) -> Operations:
+    """The operations, of which those begin with their copies for which XLA runs so many under the same name.
+
+    `copies` has their numbers by program and instruction.
+    """
+    numbers = {
+        (program, names.index(name)): count
+        for program, by_name in copies.items()
+        for name, count in by_name.items()
+        if name in names
+    }
+    if not numbers:
+        return operations
+    count = np.zeros(len(operations), np.int64)
+    for (program, instruction), each in numbers.items():
+        count[(operations.program == program) & (operations.instruction == instruction)] = each
+    iteration, part = np.divmod(operations.iteration, count + 1)
+    execution = group_rows(
+        operations.run, operations.device, operations.program, operations.instruction, iteration
+    )
+    start = np.full(execution.max(initial=-1) + 1, np.iinfo(np.int64).max)
+    np.minimum.at(start, execution, operations.start_ns)
+    begun = replace(operations, iteration=iteration, start_ns=start[execution])
+    kept = np.flatnonzero(part == count)
+    kept = kept[np.argsort(begun.start_ns[kept], kind="stable")]
+    return Operations(**{name: column[kept] for name, column in vars(begun).items()})
 
 
 def has_end(events: Events, rows: Column) -> npt.NDArray[np.bool_]:

@@ -9,7 +9,7 @@ import pellucid as pl
 from pellucid import lax, numpy as jnp
 from pellucid.introspect import recording
 from pellucid.profiler import Session, profile
-from pellucid_profiler.live_buffers import ProgramMemory, program_memory
+from pellucid_profiler.live_buffers import ProgramMemory, ProgramMemoryReader
 from pellucid_profiler.operations import operations_of
 from pellucid_profiler.xspace import ABSENT, Events
 from tests.profiler.undisturbed import share_without_line
@@ -24,6 +24,13 @@ def grad_of_scan(weights, x):
         return (y**2).sum()
 
     return weights - 0.1 * pl.grad(loss)(weights)
+
+
+def used_in_another_order(ws, x):
+    """XLA runs this in another order than the one in which its computation lists instructions."""
+    outs = [jnp.tanh(x @ w) for w in ws]
+    ends = [(out @ w)[:2] for out, w in zip(outs, ws[::-1], strict=True)]
+    return outs[0] @ outs[1].T + outs[2] @ outs[3].T, sum((o[:, :1] * o).sum(0) for o in outs), ends
 
 
 PROGRAMS = {
@@ -47,6 +54,7 @@ PROGRAMS = {
     "scatter": (lambda x, i: x.at[i].add(1.0), X, np.arange(N)),
     "constant": (lambda x: x @ X, X),
     "transform": (jnp.fft.fft2, X),
+    "another order": (used_in_another_order, [X] * 6, X),
 }
 
 
@@ -55,7 +63,7 @@ def memory_of(function, *args, **options) -> tuple[ProgramMemory, recording.Load
     executable = compiled.runtime_executable()
     [module] = executable.hlo_modules()
     loaded = recording.LoadedModule(0, module.name, module, executable)
-    memory = program_memory(loaded)
+    memory = ProgramMemoryReader(loaded).memory
     assert memory is not None
     return memory, loaded
 
@@ -69,6 +77,7 @@ def test_the_peak_is_what_xla_allocates(name: str) -> None:
     assert memory.peak_bytes == max(memory.live_bytes)
     assert memory.peak_bytes == sum(each.n_bytes for each in memory.at_peak)
     assert memory.peak_bytes == pytest.approx(memory.allocated_bytes, rel=0.01)
+    assert memory.peak_bytes <= memory.allocated_bytes
 
 
 def test_a_donated_argument_is_counted_once() -> None:
@@ -98,6 +107,25 @@ def product_flops(session: Session) -> float:
         for row in session.by_operation
         if any(share.operation == "dot_general" for share in session.infos[row.info].shares)
     )
+
+
+SORTS = {
+    "one": (lambda x: jnp.sort(x), 1),
+    "several operands": (lambda x: jnp.lexsort((x[0], x[1], x[2])), 1),
+    "in a loop": (lambda x: lax.fori_loop(0, 5, lambda _, c: jnp.sort(c), x), 5),
+    "computed before": (lambda x: lax.fori_loop(0, 5, lambda _, c: jnp.sort(c + 1), x), 5),
+}
+
+
+@pytest.mark.parametrize("name", SORTS)
+def test_a_sort_runs_once_with_the_copies_of_its_operands(name: str) -> None:
+    function, count = SORTS[name]
+    session = recorded(function, X, runs=2)
+    [row] = [row for row in session.by_operation if session.infos[row.info].opcode == "sort"]
+    assert row.count == 2 * count
+    rows = np.flatnonzero(session.info_of_operation == row.info)
+    assert sorted(session.operations.iteration[rows]) == sorted([*range(count)] * 2)
+    assert np.all(np.diff(session.operations.start_ns) >= 0)
 
 
 LOOPS = {

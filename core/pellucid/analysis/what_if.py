@@ -55,7 +55,7 @@ class Argument(NamedTuple):
     weak_type: bool
     nbytes: int
     dims: Dims
-    """Its current placement."""
+    """Its current placement; of one that has no sharding, the one that the program gives it."""
     is_placed: bool
     """Whether it has a sharding now; the function may specify those of others."""
 
@@ -147,6 +147,19 @@ class WhatIf:
         self.arguments = [_argument(paths[i], self._leaves[i], stated[i]) for i in self._places]
         self.today = Placement(mesh.abstract_mesh, tuple(each.dims for each in self.arguments))
         self._estimates: dict[Placement, Estimate] = {}
+        self._today_record: schema.FunctionShardingRecord | None = None
+        if mesh.size > 1 and not all(each.is_placed for each in self.arguments):
+            self._place_as_planned()
+
+    def _place_as_planned(self) -> None:
+        """Give the arguments without shardings the placements that the program gives them."""
+        traced, self._today_record = self._planned(self.today)
+        given = _dims_of_inputs(traced, self._today_record, len(self._leaves))
+        for i, (place, each) in enumerate(zip(self._places, self.arguments, strict=True)):
+            dims = given.get(place)
+            if not each.is_placed and dims and _is_even(each.shape, dims, self.today.mesh):
+                self.arguments[i] = each._replace(dims=dims)
+        self.today = self.today._replace(dims=tuple(each.dims for each in self.arguments))
 
     # Placements -----------------------------------------------------------------------------------
 
@@ -239,18 +252,8 @@ class WhatIf:
         mesh; errors of the function while it is traced.
         """
         if placement not in self._estimates:
-            mesh = placement.mesh
-            # A function may name the mesh of the current placement.
-            over = self._mesh if mesh is self.today.mesh else mesh
-            leaves = list(self._leaves)
-            for i, argument, dims in zip(self._places, self.arguments, placement.dims, strict=True):
-                is_free = mesh is self.today.mesh and dims == argument.dims
-                leaves[i] = ShapeDtypeStruct(
-                    argument.shape, argument.dtype, weak_type=argument.weak_type,
-                    sharding=None if is_free and not argument.is_placed else NamedSharding(over, _spec(dims)),
-                )  # fmt: skip
-            with _current(mesh):
-                record = planned_sharding(self.jitted.trace(*self._tree.unflatten(leaves)), mesh)
+            record = self._today_record if placement == self.today else None
+            record = record or self._planned(placement)[1]
             self._estimates[placement] = Estimate(
                 placement,
                 self.argument_bytes(placement),
@@ -259,6 +262,22 @@ class WhatIf:
                 exchange_costs(record, self.machine),
             )
         return self._estimates[placement]
+
+    def _planned(self, placement: Placement) -> tuple[Traced, schema.FunctionShardingRecord]:
+        """(the function traced with its arguments placed so, Shardy's plan for it)."""
+        mesh = placement.mesh
+        # A function may name the mesh of the current placement.
+        over = self._mesh if mesh is self.today.mesh else mesh
+        leaves = list(self._leaves)
+        for i, argument, dims in zip(self._places, self.arguments, placement.dims, strict=True):
+            is_free = mesh is self.today.mesh and dims == argument.dims
+            leaves[i] = ShapeDtypeStruct(
+                argument.shape, argument.dtype, weak_type=argument.weak_type,
+                sharding=None if is_free and not argument.is_placed else NamedSharding(over, _spec(dims)),
+            )  # fmt: skip
+        with _current(mesh):
+            traced = self.jitted.trace(*self._tree.unflatten(leaves))
+            return traced, planned_sharding(traced, mesh)
 
     def record(self, placement: Placement, search: Search | None = None) -> schema.WhatIfRecord:
         """The record of a placement and of the current one, with the results of a search."""
@@ -386,6 +405,37 @@ def _stated_in_shardings(traced: Traced, count: int) -> list[Any]:
     program = traced._program  # pyright: ignore[reportPrivateUsage]  # what users don't see of a stage
     stated = program.values.of_inputs(program.in_shardings) or ()
     return list(stated) if len(stated) == count else [None] * count
+
+
+def _dims_of_inputs(
+    traced: Traced, record: schema.FunctionShardingRecord, count: int
+) -> dict[int, Dims]:
+    """The mesh axes of each dimension that a plan gives to those of `count` arguments that the program uses, by position."""
+    lowered = traced.lower()._lowered  # pyright: ignore[reportPrivateUsage]  # what users don't see of a stage
+    if len(lowered.used) != count:  # some arguments are static
+        return {}
+    body = record.program.bodies[0]
+    # Constants come before the arguments.
+    first = len(body.constants) + len(lowered.consts)
+    numbers = record.layouts.sharding[first : len(body.constants) + len(body.inputs)]
+    used = [place for place, is_used in enumerate(lowered.used) if is_used]
+    specs = {
+        place: record.shardings[number]
+        for place, number in zip(used, numbers, strict=True)
+        if number >= 0
+    }
+    return {
+        place: tuple(map(tuple, spec.dim_axes)) for place, spec in specs.items() if spec.mesh == 0
+    }
+
+
+def _is_even(shape: Sequence[int], dims: Dims, mesh: AbstractMesh) -> bool:
+    """Whether whole axes of `mesh` cut each dimension evenly."""
+    sizes = mesh.shape
+    return all(
+        all(axis in sizes for axis in axes) and size % math.prod(sizes[axis] for axis in axes) == 0
+        for size, axes in zip(shape, dims, strict=True)
+    )
 
 
 def _argument(path: str, leaf: Any, stated: Any) -> Argument:

@@ -245,6 +245,8 @@ def _of_equation(equation: Equation, options: _Options) -> RooflineResult:
     bodies = bodies_of(equation)
     if bodies and primitive.traits.flops is None:
         return _of_bodies(equation, bodies, options)
+    # Of a program that combines elements, the equation counts how often it runs.
+    combined = _of_program(bodies[0].jaxpr, options) if bodies else None
     if primitive.traits.kind == "collective":
         return _of_collective(equation, options)
     cost = equation_cost(equation)
@@ -253,7 +255,8 @@ def _of_equation(equation: Equation, options: _Options) -> RooflineResult:
             f"the costs of `{primitive.name}` aren't known.",
             do=f"Register a rule for them: `register_roofline({primitive.name}_p)`.",
         )
-    flops, n_bytes = int(cost.flops + cost.transcendentals), int(cost.bytes)
+    each = 1 if combined is None else combined.unfused_flops
+    flops, n_bytes = int(cost.flops * each + cost.transcendentals), int(cost.bytes)
     if primitive.traits.kind != "contraction":
         return RooflineResult(unfused_flops=flops, unfused_hbm_bytes=n_bytes)
     pinned = (options.pin_lhs_in_vmem, options.pin_rhs_in_vmem)
@@ -278,14 +281,30 @@ def _of_bodies(equation: Equation, bodies: list[EquationBody], options: _Options
         )
     costs = [(_of_program(body.jaxpr, within), body) for body in bodies]
     if bodies[0].is_branch:
-        return max(
-            (cost for cost, _ in costs), key=lambda c: (c.unfused_hbm_bytes, c.unfused_flops)
-        )
+        return _most([cost for cost, _ in costs])
     total = RooflineResult.zeros()
     for cost, body in costs:
         runs = cost * (body.trips or 0)
         total += replace(runs, peak_hbm_bytes=cost.peak_hbm_bytes)
     return total
+
+
+def _most(branches: Sequence[RooflineResult]) -> RooflineResult:
+    """The most that any of several branches costs, of each quantity by itself, as in `analysis.costs.CostTable`."""
+
+    def along(sent: Sequence[dict[str, int]]) -> dict[str, int]:
+        axes = dict.fromkeys(axis for each in sent for axis in each)
+        return {axis: max(each.get(axis, 0) for each in sent) for axis in axes}
+
+    return RooflineResult(
+        flops=max(each.flops for each in branches),
+        unfused_flops=max(each.unfused_flops for each in branches),
+        ici_bytes=along([each.ici_bytes for each in branches]),
+        ici_latency=along([each.ici_latency for each in branches]),
+        hbm_bytes=max(each.hbm_bytes for each in branches),
+        peak_hbm_bytes=max(each.peak_hbm_bytes for each in branches),
+        unfused_hbm_bytes=max(each.unfused_hbm_bytes for each in branches),
+    )
 
 
 _CALLBACKS = ("pure_callback", "io_callback", "debug_callback", "debug_print")
