@@ -13,12 +13,16 @@ from example_calls import EXAMPLES, first_calls
 
 import pellucid as pl
 from pellucid import analysis, lax, numpy as jnp
-from pellucid.analysis.costs import CostTable, jaxpr_costs
+from pellucid.analysis.costs import CostTable, is_branch, jaxpr_costs
 from pellucid.analysis.hlo import module_of
 from pellucid.analysis.hlo_costs import costs_of
+from pellucid.experimental import roofline
 from pellucid.introspect.program import read_jaxpr
 from pellucid.profiler import profile
+from pellucid_profiler.calls import module_name
+from pellucid_profiler.findings import findings
 from pellucid_profiler.sources import ProgramReader
+from pellucid_profiler.text import bytes_text, percent_text
 from tests.introspect.sharded_cases import cases, told
 
 X = np.full((64, 64), 1 / 64, np.float32)
@@ -96,10 +100,23 @@ def total_of(record: Any, name: str) -> float | None:
     return None if None in local else sum(local)
 
 
-def flops_of_lines(record: Any) -> Counter:
-    """Flops by the user's line, as the view of an executable adds them up."""
+def is_placed(info: Any) -> bool:
+    """Whether positions of XLA's own tell the lines of a kernel. Of what the partitioner makes they tell fewer than equations do,
+    by which views of a program find lines.
+    """
+    return (
+        bool(info.shares)
+        and info.attribution == "own"
+        and all(share.place for share in info.shares)
+    )
+
+
+def flops_of_lines(record: Any, names: set[str]) -> Counter:
+    """Flops by the user's line, as the view of an executable adds up those of the kernels `names` that run a known number of times."""
     equations, lines = record.program.equations, Counter()
     for kernel in record.kernels:
+        if kernel.name not in names or kernel.executions is None:
+            continue
         for part in kernel.lines or [None]:
             number = kernel.hlo_equation if part is None else part.equation
             span = -1 if number < 0 else equations.span[equations.id.index(number)]
@@ -118,12 +135,7 @@ def test_views_of_an_executable_agree(function, args):
 def test_views_of_the_steps_of_an_example_agree(path: Path) -> None:
     for jitted, args in first_calls(path, 2):
         check_views(jitted, args)
-        if len({device for x in pl.tree.leaves(args) for device in _devices_of(x)}) <= 1:
-            check_profile(jitted, args, jitted.__name__)
-
-
-def _devices_of(x: Any) -> set[Any]:
-    return x.devices() if isinstance(x, pl.Array) else set()
+        check_profile(jitted, args, jitted.__name__)
 
 
 def check_views(jitted: Any, args: Any) -> None:
@@ -148,11 +160,14 @@ def check_views(jitted: Any, args: Any) -> None:
     assert {*sharded.device_peak_bytes} == {record.memory.peak_bytes}
     assert pl.viz.memory(jitted)(*args).record.memory == record.memory
     check_against_xla(stage, table)
+    check_roofline(jitted, args)
+    what_if = analysis.WhatIf(jitted, *args, device=FLOPS_ALONE)
+    estimate = what_if.estimate(what_if.today)
+    check_what_if(what_if, estimate, sharded, lowered._lowered, record.memory.argument_bytes)
     if sharded.meshes:  # of which a device has a part, estimated for what divides evenly
         return
     # The step time that `what_if` estimates counts the operations of the program that is lowered.
-    what_if = analysis.WhatIf(jitted, *args, device=FLOPS_ALONE)
-    seconds = what_if.estimate(what_if.today).compute_seconds
+    seconds = estimate.compute_seconds
     expected = jaxpr_costs(read_jaxpr(lowered._lowered.jaxpr)).least_total.flops
     if "platform_index" in sharded.program.strings:  # of branches by platform one is lowered
         assert seconds <= expected
@@ -160,6 +175,43 @@ def check_views(jitted: Any, args: Any) -> None:
         assert seconds == pytest.approx(expected, abs=1e-6)
 
 
+def check_what_if(
+    what_if: analysis.WhatIf, estimate: Any, sharded: Any, lowered: Any, argument_bytes: int
+) -> None:
+    """What `what_if` says of today's placement is what the sharding view plans, and its arguments are those of the program."""
+    planned = sum(each.bytes_per_device * (each.runs or 1) for each in sharded.planned)
+    assert sum(each.sent_bytes for each in estimate.exchanges) == planned
+    # Each argument is an array that is passed, and nothing else is.
+    if all(lowered.used) and not lowered.consts and len(what_if.arguments) == len(lowered.used):
+        assert estimate.argument_bytes == argument_bytes
+    figure = what_if.record(what_if.today)
+    assert sum(each.device_bytes for each in figure.arguments) == estimate.argument_bytes
+
+
+def check_roofline(jitted: Any, args: Any) -> None:
+    """`roofline` has the operations and bytes of the table of the traced program, in whole numbers for each equation."""
+    traced = jitted.trace(*args).jaxpr.jaxpr
+    if len(traced.invars) != len(pl.tree.leaves(args)):  # some are static, which `roofline` traces
+        return
+    reading = read_jaxpr(pl.make_jaxpr(jitted)(*args).jaxpr)
+    total = jaxpr_costs(reading).total
+    primitives = {each.primitive for body in reading.bodies for each in body.equations}
+    if None in total or any(
+        each.name in SEEN_OTHERWISE or each.traits.kind == "collective" for each in primitives
+    ):
+        return
+    _, estimated = roofline.roofline(jitted)(*args)
+    has_branches = any(is_branch(role) for role in reading.record.strings)
+    operations = total.flops + total.transcendentals
+    # The dearest branch in flops needn't be the one in transcendentals, which `roofline` counts together.
+    rounding = sum(len(body.equations) for body in reading.bodies) + 0.02 * operations
+    assert estimated.unfused_flops <= operations
+    assert has_branches or estimated.unfused_flops >= operations - rounding
+    assert estimated.unfused_hbm_bytes == pytest.approx(total.bytes)
+
+
+SEEN_OTHERWISE = frozenset({"pure_callback", "io_callback", "debug_callback", "debug_print"})
+"""Calls of Python, which `roofline` counts as its reference does: their bytes, and no operations. Exchanges cost it links."""
 COUNTED_OTHERWISE = frozenset({"fft", "sort", "convolution", "custom-call"})
 """XLA counts sorts over all elements, no products with padding, and native code not at all."""
 
@@ -205,45 +257,88 @@ def test_a_profile_agrees_with_the_views(function):
 
 
 def check_profile(jitted: Any, args: Any, name: str) -> None:
-    """A profile of two runs on one device agrees with the views."""
+    """A profile of two runs agrees with the views, on all devices together."""
     lowered = jitted.lower(*args)
     stage = lowered.compile()
     record = analysis.compiled(stage)
-    pl.block_until_ready(jitted(*args))
+    runs = [_copied(args) for _ in range(3)]  # as a call may take the memory of its arguments
+    pl.block_until_ready(jitted(*runs[0]))
     with profile() as session:
-        for _ in range(2):
-            pl.block_until_ready(jitted(*args))
-    if len({*session.operations.device.tolist()}) > 1:  # of which the views show one
-        return
+        for each in runs[1:]:
+            pl.block_until_ready(jitted(*each))
+    n = 2 * len({*session.operations.device.tolist()})
     [number] = {*session.operations.program.tolist()}
     kernels = {each.name: each for each in record.kernels}
     for row in session.by_operation:
         if session.infos[row.info].is_container:
             continue
-        kernel = kernels[row.instruction]
+        kernel = kernels.get(row.instruction)
+        if kernel is None:  # which device it is costs nothing, and has no row in views
+            assert session.infos[row.info].opcode == "partition-id"
+            continue
         if kernel.executions is None:  # in branches and loops of unknown length the profile counts
             continue
-        assert row.count == 2 * kernel.executions
+        assert row.count == n * kernel.executions
         if row.flops is not None:
-            assert row.flops == pytest.approx(2 * kernel.flops)
-        assert row.bytes == pytest.approx(2 * kernel.bytes_accessed)
-    assert session.programs[number].name.endswith(name)
-    if not any(each.executions is None for each in record.kernels):
-        by_line = Counter()
-        for row in session.lines:  # one of each function on a line
-            by_line[row.place and row.place.line] += row.flops
-        for line, flops in flops_of_lines(record).items():
-            if flops > 0.01 * record.cost.flops:
-                assert by_line[line] == pytest.approx(2 * flops, rel=0.02)
-    # The graphs of all stages have the time of the profile; before it is compiled, without that of no line.
-    run = session.totals.operation_seconds * 1e6 / 2
-    of_no_line = sum(row.seconds for row in session.lines if row.place is None) * 1e6 / 2
+            assert row.flops == pytest.approx(n * kernel.flops)
+        assert row.bytes == pytest.approx(n * kernel.bytes_accessed)
+    assert session.programs[number].name == module_name(name)
+    known = [info for info in session.infos if is_placed(info) and info.flops is not None]
+    in_profile = Counter()
+    for info in known:
+        for share in info.shares:  # one of each function on a line
+            runs = (kernels[info.name].executions or 0) if info.name in kernels else 0
+            in_profile[share.place.line] += runs * share.share * info.flops
+    names = {info.name for info in known}
+    for line, flops in flops_of_lines(record, names).items():
+        if flops > 0.01 * record.cost.flops:
+            assert in_profile[line] == pytest.approx(flops, rel=0.02)
+    check_findings(session, number, record)
+    # The graphs of all stages have the time of the profile; before it is compiled, without that of no equation.
+    run = session.totals.operation_seconds * 1e6 / n
+    of_equations = sum(
+        row.seconds * share.share
+        for row in session.by_operation
+        for share in session.infos[row.info].shares
+        if share.equation is not None
+    )
+    of_no_equation = run - of_equations * 1e6 / n
     for shown in (jitted.trace(*args), lowered, stage):
         timed = pl.viz.program(shown, profile=session).record
         [times] = [column.values for column in timed.costs if column.name == "time"]
         local = times[: timed.bodies[0].equation_count]
-        missing = 0 if shown is stage else of_no_line
+        missing = 0 if shown is stage else of_no_equation
         assert sum(filter(None, local)) == pytest.approx(run - missing, rel=0.02)
+
+
+def _copied(args: Any) -> Any:
+    return pl.tree.map(lambda x: x.copy() if isinstance(x, pl.Array) else x, args)
+
+
+def check_findings(session: Any, number: int, record: Any) -> None:
+    """Findings have the figures of the views: the line's share of the time, and the largest temporary's of the peak."""
+    memory = session.memory[number]
+    constants = sum(each.n_bytes for each in memory.at_peak if each.kind == "constant")
+    # What is allocated beyond the peak are gaps, and XLA counts no constants; buffers begin at multiples of 64 bytes.
+    gaps = 64 * len(memory.at_peak)
+    if not any(info.opcode == "while" for info in session.infos):
+        # What a loop carries counts as live in all of its body, though a body may write before it reads.
+        assert memory.peak_bytes <= memory.allocated_bytes
+    assert memory.allocated_bytes == pytest.approx(record.memory.peak_bytes + constants, abs=gaps)
+    for text in (each.text for each in findings(session)):
+        if "of the operations' time is" in text:
+            share = session.lines[0].seconds / session.totals.operation_seconds
+            assert text.startswith(f"{percent_text(share)} of")
+        if "needs at its peak" in text:
+            assert f"of the {bytes_text(memory.peak_bytes)} that" in text
+
+
+@pytest.mark.parametrize("program", cases())
+def test_a_profile_over_a_mesh_agrees_with_the_views(program):
+    def compare(jitted, *args):
+        check_profile(jitted, args, jitted.__name__)
+
+    told(program, compare)
 
 
 @pytest.mark.parametrize("program", cases())

@@ -41,6 +41,7 @@ class Module:
         """The source position of each frame number."""
         if origins is not None:
             self._take_origins(origins)
+        self._complete_frames()
         self.by_name = {each.name: each for each in self.computations}
 
     def _take_origins(self, origins: Mapping[int, Any]) -> None:
@@ -55,6 +56,19 @@ class Module:
             for i, each in enumerate(computation.instructions):
                 equation, frame = places.get(each.equation or -1, (None, 0))
                 computation.instructions[i] = each._replace(equation=equation, frame=frame)
+
+    def _complete_frames(self) -> None:
+        """Give instructions that the partitioner left without a position that of others of the same equation."""
+        frames = {
+            each.equation: each.frame
+            for computation in self.computations
+            for each in computation.instructions
+            if each.equation is not None and each.frame
+        }
+        for computation in self.computations:
+            for i, each in enumerate(computation.instructions):
+                if not each.frame and each.equation in frames:
+                    computation.instructions[i] = each._replace(frame=frames[each.equation])
 
     def called(self, instruction: Instruction) -> list[Computation]:
         """The computations that an instruction calls."""

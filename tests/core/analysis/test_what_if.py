@@ -200,6 +200,16 @@ def test_arrays_on_devices_are_placed_as_they_lie():
     assert what_if.today.dims == ((("a",), ("b",)),)
 
 
+def test_arguments_without_shardings_lie_as_the_program_places_them():
+    mesh = pl.make_mesh((4, 2), ("a", "b"), axis_types=(pl.sharding.AxisType.Auto,) * 2)
+    summed = pl.shard_map(lambda x: pl.lax.psum(x, "a"), mesh=mesh, in_specs=P("a"), out_specs=P())
+    x = np.ones((8, 16), np.float32)
+    what_if = analysis.WhatIf(pl.jit(summed), x)
+    assert what_if.today.dims == ((("a",), ()),)
+    record = what_if.record(what_if.today)
+    assert record.today.argument_bytes == record.arguments[0].device_bytes == x.nbytes // 4
+
+
 @pytest.mark.parametrize("name", ['a"b', "a\\b", "ä", "x\n", "{]?,", "x:(2)4", "%41"])
 def test_names_of_axes_may_hold_any_character(name):
     mesh = pl.make_mesh((2, 2), (name, "y"), axis_types=(pl.sharding.AxisType.Auto,) * 2)

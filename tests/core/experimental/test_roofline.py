@@ -53,6 +53,14 @@ def test_programs_within_run_as_often_as_known() -> None:
     chosen = costs(lambda x: lax.cond(True, jnp.sin, lambda x: x @ x.T @ x, x), X)
     assert chosen.flops == 2 * 2 * 8 * 8 * 16
     assert costs(lambda x: pl.jit(jnp.sin)(x), X) == one
+    # The branch with the most bytes isn't the one with the most operations.
+    products, sums = (lambda x: (x @ x.T @ x).sum()), (lambda x: sum([x + i for i in range(9)]).sum())  # fmt: skip
+    either = costs(lambda x: lax.cond(x[0, 0] > 0, products, sums, x), X)
+    assert (either.flops, costs(products, X).flops) == (4096, 4096)
+    assert either.unfused_hbm_bytes > costs(sums, X).unfused_hbm_bytes
+    squares = lambda a, b: lax.add(a, b * b)
+    windows = costs(lambda x: lax.reduce_window(x, np.float32(0), squares, (2, 2), (1, 1), "VALID"), X)  # fmt: skip
+    assert windows.unfused_flops == 2 * 3 * 7 * 15
     with pytest.raises(UnsupportedError, match=r"how often `while` runs isn't known"):
         costs(lambda x: lax.while_loop(lambda x: x.sum() < 9, jnp.sin, x), X)
 
