@@ -76,15 +76,20 @@ class Finding:
         """The first result with elements that meet the condition."""
         return self.results[self.number]
 
-    def __str__(self) -> str:
+    @property
+    def summary(self) -> str:
+        """The operation, and how many elements of its result meet the condition, with the first one's index."""
         n, total = len(self.elements), np.size(self.result)
         first = tuple(map(int, self.elements[0])) if n and self.elements.shape[1] else ()
         where = f", first at index {first}" if first else ""
         of = f" of result {self.number}" if len(self.results) > 1 else ""
         direction = " of the backward pass" if self.is_backward else ""
+        return f"`{self.primitive}`{direction}: {n} of {total} elements{of}{where}"
+
+    def __str__(self) -> str:
         behind = decomposition_behind(self.equation)
         rows = [
-            f"`{self.primitive}`{direction}: {n} of {total} elements{of}{where}",
+            self.summary,
             *(f"  in iteration {i}" for i in self.iterations),
             *(f"  in {lane}" for lane in self.lanes),
             *(f"  operand {i}: {range_text(x)}" for i, x in enumerate(self.operands)),

@@ -162,6 +162,13 @@ class Explanation:
             if cured
         ]
 
+    def _elements(self) -> list[str]:
+        """Which elements are at fault where it begins in a loop or branch; lines, iterations and operands are those of the path."""
+        if self.finding is None:
+            return []
+        lanes = "".join(f", in {lane}" for lane in self.finding.lanes)
+        return [f"in the loop or branch, {self.finding.summary}{lanes}"]
+
     def __repr__(self) -> str:
         return f"Explanation({self})"
 
@@ -182,13 +189,7 @@ class Explanation:
                 path=[[*map(str, g.way)] for g in self.gradients],
             ),
             operands=[g.way[0].operands if g.way else [] for g in self.gradients],
-            within="\n".join(
-                [
-                    *self._cures(),
-                    *self.notes,
-                    *([] if self.finding is None else [str(self.finding)]),
-                ]
-            ),
+            within="\n".join([*self._cures(), *self.notes, *self._elements()]),
         )
 
     def figure(self) -> Figure:

@@ -130,8 +130,8 @@ class GradientRecord(ViewRecord):
     operands: list[list[str]]
     """For each gradient, the ranges of the operands of its path's first operation."""
     within: str
-    """Text that tells what removes the fault, which decompositions have values that are equal up to rounding, and where
-    in a loop or branch the fault begins; may be empty.
+    """Text that tells what removes the fault, which decompositions have values that are equal up to rounding, and which
+    elements are at fault where it begins in a loop or branch; may be empty.
     """
     schema_version: int = SCHEMA_VERSION
     kind: Literal["gradient"] = "gradient"

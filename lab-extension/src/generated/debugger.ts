@@ -104,8 +104,8 @@ export interface GradientRecord {
   /** For each gradient, the ranges of the operands of its path's first operation. */
   readonly operands: readonly (readonly string[])[];
   /**
-   * Text that tells what removes the fault, which decompositions have values that are equal up to rounding, and where
-   * in a loop or branch the fault begins; may be empty.
+   * Text that tells what removes the fault, which decompositions have values that are equal up to rounding, and which
+   * elements are at fault where it begins in a loop or branch; may be empty.
    */
   readonly within: string;
   readonly schema_version: number;

@@ -331,6 +331,9 @@ def test_a_fault_within_a_loop_is_found_with_its_iteration() -> None:
     assert explanation.finding is not None
     assert explanation.finding.iterations == [1]  # in 0, it is infinite
     assert "within it: `mul` of the backward pass" in str(explanation)
+    # The figure has lines, iterations and operands of the path already.
+    [elements] = explanation.record().within.splitlines()
+    assert elements.startswith("in the loop or branch, `mul` of the backward pass: 1 of 1 elements")
 
 
 def test_a_fault_within_a_loop_is_followed_and_opened_where_it_begins() -> None:

@@ -48,7 +48,7 @@ export function gradientView(record: GradientRecord, { notebook }: ProgramEvents
         pathOf(record, i),
       ]),
     ),
-    record.within === '' ? null : el('pre', { class: 'pl-code' }, record.within),
+    record.within === '' ? null : el('pre', { class: 'pl-code pl-within' }, record.within),
   );
 }
 
@@ -102,5 +102,6 @@ function pathOf({ gradients, operands }: GradientRecord, i: number): Content {
 
 export const gradientStyle = `
 .pl-chip.pl-fault { background: var(--pl-removed-soft); color: var(--pl-removed); }
+.pl-within { margin: 8px 12px; white-space: pre-wrap; }
 .pl-table details > ol { margin: 2px 0; padding-left: 20px; }
 `;
