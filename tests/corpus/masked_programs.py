@@ -41,6 +41,24 @@ SMOOTH: dict[str, Any] = {
 }
 
 
+MAXIMA: dict[str, Any] = {
+    "relu": lambda x, w: pl.nn.relu(x),
+    "maximum": lambda x, w: jnp.maximum(x, 0.25),
+    "minimum": lambda x, w: jnp.minimum(x, jnp.sin(x) + 0.5),
+    "clip": lambda x, w: jnp.clip(x, -0.5, 1),
+    "relu of x @ w": lambda x, w: pl.nn.relu(x @ w),
+    "network": lambda x, w: pl.nn.relu(pl.nn.relu(x @ w) @ w.T),
+    "below the maximum": lambda x, w: x - jnp.max(x, 1, keepdims=True),
+    "maximum of columns": lambda x, w: jnp.maximum(x, jnp.max(x, 0)),
+    "softmax": lambda x, w: pl.nn.softmax(x, 1),
+}
+"""Functions in which a maximum decides which elements live.
+
+The one exception to the law is theirs: lines that a maximum of computed values leaves out wholly count as live, so a product behind
+it whose other factor is infinite there is NaN (decisions/0053). So programs with these hold no infinity that anything selects.
+"""
+
+
 @pl.custom_jvp
 def own_log(x: Any) -> Any:
     return jnp.log(x)
@@ -68,10 +86,12 @@ def make(seed: int) -> tuple[Any, tuple[Any, Any], str]:
     draw = np.random.default_rng(seed)
     points = np.array([-1, -0.5, 0, 0, 0.25, 0.5, 1, 1, 2], np.float32)
     x, w = (draw.choice(points, shape) for shape in (SHAPE, (4, 4)))
+    has_maximum = seed % 5 != 0 and seed % 2 == 1
     if seed % 5 == 0:
         x[draw.integers(3), draw.integers(4)] = draw.choice([np.nan, np.inf])
     steps = [
-        _step(np.random.default_rng(s)) for s in draw.integers(1 << 30, size=draw.integers(2, 6))
+        _step(np.random.default_rng(s), has_maximum)
+        for s in draw.integers(1 << 30, size=draw.integers(2, 6))
     ]
     last = draw.integers(0, 2, SHAPE).astype(bool)
     weights = draw.choice(np.array([-2, 0.5, 1, 3], np.float32), SHAPE)
@@ -84,11 +104,11 @@ def make(seed: int) -> tuple[Any, tuple[Any, Any], str]:
     return function, (jnp.asarray(x), jnp.asarray(w)), "; ".join(text for _, text in steps)
 
 
-def _step(draw: np.random.Generator) -> tuple[Any, str]:
+def _step(draw: np.random.Generator, has_maximum: bool) -> tuple[Any, str]:
     singular, smooth = str(draw.choice([*SINGULAR])), str(draw.choice([*SMOOTH]))
     (f, inside), g = SINGULAR[singular], SMOOTH[smooth]
     # Mostly singular points are left out; what selects them is NaN in all modes.
-    is_kept_out = bool(draw.integers(6))
+    is_kept_out = bool(draw.integers(6)) or has_maximum
     seed, kind = int(draw.integers(1 << 30)), int(draw.integers(18))
     kept = lambda x: inside(x) | (not is_kept_out)
     mask_of = lambda x: drawn_mask(np.random.default_rng(seed), x)[0] & kept(x)
@@ -128,7 +148,10 @@ def _step(draw: np.random.Generator) -> tuple[Any, str]:
         (f"norm of rows where {choice}", lambda x, w: jnp.where(mask_of(x) & (x != 0), jnp.sqrt(jnp.sum(x * x, 1, keepdims=True)) / x, g(x))),
     ]  # fmt: skip
     text, step = steps[kind]
-    return step, text
+    maximum = str(draw.choice([*MAXIMA]))
+    if not has_maximum:
+        return step, text
+    return lambda x, w: MAXIMA[maximum](step(x, w), w), f"{maximum} of {text}"
 
 
 def derivatives(seed: int, function: Any, arguments: Any) -> dict[str, dict[str, Any]]:
