@@ -355,7 +355,7 @@ def test_a_fault_within_a_loop_is_followed_and_opened_where_it_begins() -> None:
     assert gradient.iterations == (1,)
     assert f"{line_of(looped, 5)[:-1]}, in iteration 1: `root" in str(explanation)
     assert explanation.finding.iterations == [1]
-    for session in (explanation.opened()[1], explanation.finding.open_session()[1]):
+    for session in (explanation.opened()[1], explanation.finding.opened()[1]):
         # The first root is sqrt(0.9), so that the next carry is sqrt(0.9) * 2.9 - 0.9.
         assert session.equation.primitive.name == "sqrt"
         np.testing.assert_allclose(session.variables()["c"], 0.9**0.5 * 2.9 - 0.9, 1e-5)
