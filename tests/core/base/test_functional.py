@@ -1,5 +1,7 @@
 """Functions under other names, and around callable objects whose names are no strings."""
 
+import functools
+
 import numpy as np
 import pytest
 
@@ -54,3 +56,25 @@ def test_a_renamed_function_is_called_so_everywhere():
     assert other(3) == 6
     assert other(3, factor=3) == 9
     assert scaled.__name__ == "scaled"
+
+
+WITH_NAMES = {
+    "jit": pl.jit,
+    "jit with static arguments": lambda f: pl.jit(f, static_argnums=0),
+    "grad": pl.grad,
+    "value_and_grad": pl.value_and_grad,
+    "vmap": pl.vmap,
+    "pmap": pl.pmap,
+    "checkpoint": pl.checkpoint,
+    "custom_jvp": pl.custom_jvp,
+    "custom_vjp": pl.custom_vjp,
+}
+
+
+@pytest.mark.parametrize("transform", WITH_NAMES.values(), ids=WITH_NAMES)
+def test_what_wraps_partials_and_objects_has_their_name(transform):
+    def scaled(factor, x):
+        return factor * x
+
+    assert transform(functools.partial(scaled, 2)).__name__ == "scaled"
+    assert transform(Doubling(None)).__name__ == "Doubling"

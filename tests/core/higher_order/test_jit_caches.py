@@ -400,6 +400,14 @@ def test_clear_caches_forgets_everything():
     assert (traced.count, compiled.count) == (1, 1)
 
 
+@pytest.mark.parametrize("options", [{}, {"static_argnames": "k"}, {"donate_argnums": 0}])
+def test_the_size_of_a_functions_cache(options):
+    function = pl.jit(lambda x, k=1: x + k, **options)
+    for x in (1.0, 1, np.ones(3)):
+        function(x)
+    assert function._cache_size() == 3
+
+
 def test_clear_cache_of_one_function():
     function, other = pl.jit(unique()), pl.jit(unique())
     function(X), other(X)

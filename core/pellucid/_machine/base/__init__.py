@@ -53,6 +53,7 @@ from .functional import (
     insert_at,
     ints,
     merge_by_mask,
+    name_of,
     replace_axis_size,
     strict_zip,
     wrapping,

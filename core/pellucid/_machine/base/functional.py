@@ -60,22 +60,45 @@ _TYPES = {"__name__": str, "__qualname__": str, "__annotations__": dict, "__type
 """The types that Python requires for these attributes of a function."""
 
 
+def name_of(function: Callable[..., Any]) -> str:
+    """Name of `function` in messages and compiled modules: of a partial that of its function, of other objects their class.
+
+    >>> name_of(functools.partial(ints, [1])), name_of(operator.itemgetter(0))
+    ('ints', 'itemgetter')
+    """
+    name = getattr(function, "__name__", None)
+    if name is None and isinstance(function, functools.partial):
+        return name_of(function.func)
+    return name if name and isinstance(name, str) else type(function).__name__
+
+
 def wrapping(function: Any, *, updated: Sequence[str] = ("__dict__",)) -> Callable[[F], F]:
     """Like `functools.wraps(function)`, without attributes of unsuitable types; callable objects may have any.
+
+    What has no name, as a partial or a callable object, is called as `name_of` calls it.
 
     >>> class Scaling:
     ...     __name__ = None
     ...     def __call__(self, x):
     ...         return 2 * x
     >>> wrapping(Scaling())(lambda x: x).__name__
-    '<lambda>'
+    'Scaling'
     """
     assigned = [
         name
         for name in functools.WRAPPER_ASSIGNMENTS
         if name not in _TYPES or isinstance(getattr(function, name, None), _TYPES[name])
     ]
-    return functools.wraps(function, assigned, updated)  # pyright: ignore[reportReturnType]
+    wraps = functools.wraps(function, assigned, updated)
+    if "__name__" in assigned:
+        return wraps  # pyright: ignore[reportReturnType]
+
+    def named(wrapper: Any) -> Any:
+        wraps(wrapper)  # first: it takes over the object's attributes
+        wrapper.__name__ = wrapper.__qualname__ = name_of(function)
+        return wrapper
+
+    return named
 
 
 def insert_at(values: Sequence[Any], position: Any, *new: Any) -> tuple[Any, ...]:

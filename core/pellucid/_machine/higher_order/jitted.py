@@ -303,9 +303,10 @@ def jit(
 def callable_of(jitted: Jitted, fun: Function) -> Any:
     """The C++ callable of a jitted function, with its stages as attributes."""
     spec = jitted.spec
-    call = _bare_callable(jitted)
+    call = bare = _bare_callable(jitted)
     if spec.static_nums or spec.static_names or spec.donated_nums or spec.donated_names:
-        call = wrap_call(call, spec, spec.donated_nums)
+        call = wrap_call(bare, spec, spec.donated_nums)
+        call._cache_size = bare._cache_size
     else:
         call.made_by = jitted.call_of_jit
     call = with_stages(wrapping(fun)(call), jitted)

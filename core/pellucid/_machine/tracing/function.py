@@ -18,6 +18,7 @@ from pellucid._machine.base import (
     is_user_file,
     keystr,
     leaf_paths,
+    name_of,
     strict_zip,
 )
 from pellucid._machine.ir import DebugInfo, Mask, Operands, Values
@@ -31,14 +32,6 @@ from pellucid._machine.xla import (
 
 from .current import context
 from .operands import type_of, types_of
-
-
-def name_of(function: Function) -> str:
-    """Name of `function` in messages and compiled modules."""
-    name = getattr(function, "__name__", None)
-    if name is None and isinstance(function, functools.partial):
-        return name_of(function.func)
-    return name if name and isinstance(name, str) else type(function).__name__
 
 
 def source_of(function: Function, name: str | None = None) -> str:
