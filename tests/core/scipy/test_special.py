@@ -246,6 +246,22 @@ def test_results_have_the_promoted_dtype_and_jit_and_vmap_change_nothing() -> No
         special.factorial(3, exact=True)
 
 
+def test_beta_functions_at_poles_of_the_gamma_function_are_those_of_scipy() -> None:
+    numbers = np.array([-40, -5, -4, -3, -2, -1, 0, 1, 2, 3, 4, 5, -2.5, -0.5, 2.5])
+    a, b = np.meshgrid(numbers, numbers)
+    for name in ("beta", "betaln"):
+        got = getattr(special, name)(a.astype(np.float32), b.astype(np.float32))
+        expected = getattr(scipy.special, name)(a, b)
+        np.testing.assert_allclose(got, expected, rtol=1e-5, atol=1e-37, err_msg=name)
+    assert np.isnan(special.beta(-4.0, np.nan))
+
+
+def test_the_exponential_integral_has_no_derivative_where_it_has_no_value() -> None:
+    for f in (special.exp1, lambda x: special.expn(1, x)):
+        assert np.isnan(f(-2.0))
+        assert np.isnan(pl.grad(f)(-2.0))
+
+
 def test_beta_functions_of_negative_and_large_arguments() -> None:
     """Expected by mpmath with 60 digits; gammas of such arguments overflow, or their logarithms cancel."""
     rows = [

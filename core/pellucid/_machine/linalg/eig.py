@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import NamedTuple
 
-from pellucid._machine.base import ArrayLike, DerivativeRuleError, dtypes
+from pellucid._machine.base import ArrayLike, MissingRule, dtypes
 from pellucid._machine.primitives.arithmetic import abs as absolute, add, div, mul, neg
 from pellucid._machine.primitives.conversion import (
     complex as complex_of,
@@ -87,7 +87,7 @@ class Eig(MatrixPrimitive[EigParams]):
     def jvp(self, primals, tangents, params):
         has_left, has_right = params.compute_left_eigenvectors, params.compute_right_eigenvectors
         if (has_left or has_right) and not params.enable_eigvec_derivs:
-            raise DerivativeRuleError(
+            raise MissingRule(
                 "eig: derivatives of eigenvectors hold only if eigenvalues differ, and for the phases that LAPACK chooses.",
                 do="Pass enable_eigvec_derivs=True to lax.linalg.eig if that is so, or differentiate eigenvalues alone.",
             )

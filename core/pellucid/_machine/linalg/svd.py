@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from typing import Any, NamedTuple
 
-from pellucid._machine.base import ArgumentValueError, ArrayLike, DerivativeRuleError, smaller
+from pellucid._machine.base import ArgumentValueError, ArrayLike, MissingRule, smaller
 from pellucid._machine.primitives.arithmetic import add, div, mul, sub
 from pellucid._machine.primitives.conversion import (
     complex as complex_of,
@@ -111,7 +111,7 @@ class Svd(MatrixPrimitive[SvdParams]):
         [a_dot] = tangents
         *_, m, n = type_of(a_dot).shape
         if params.compute_uv and params.full_matrices and m != n:
-            raise DerivativeRuleError(
+            raise MissingRule(
                 "svd has no derivative with `full_matrices=True` and a matrix that isn't square: the vectors beyond the "
                 "singular values are not determined.",
                 do="Pass full_matrices=False.",

@@ -234,7 +234,25 @@ def _psi_difference(a: Term, total: Term) -> Term:
 @with_partials(lambda y, a, b: _psi_difference(a, a + b), lambda y, a, b: _psi_difference(b, a + b))
 def betaln_of(a: Term, b: Term) -> Term:
     """log |B(a, b)|."""
-    return _betaln(a, b)
+    one, other, _, is_infinite = _beside_poles(a, b)
+    return select(is_infinite, np.inf, _betaln(one, other))
+
+
+def _beside_poles(a: Term, b: Term) -> tuple[Term, Term, Term, Term]:
+    """(one, other, sign, is_infinite): B(a, b) is sign * B(one, other), or sign * inf.
+
+    If `a` is 0, -1, -2, …, B(a, b) is (-1)ᵇ B(1 - a - b, b) for b = 1, …, -a, as in SciPy, and infinite otherwise.
+    """
+    is_first, is_second = (a <= 0) & is_whole(a), (b <= 0) & is_whole(b)
+    pole, rest = select(is_first, a, b), select(is_first, b, a)
+    total = 1 - pole - rest
+    is_pole = (is_first | is_second) & ~is_nan(rest)
+    is_finite = is_pole & is_whole(rest) & (rest > 0) & (total > 0)
+    half = 0.5 * rest
+    sign = select(is_whole(half), 1.0, a.filled(-1))
+    sign = select(is_finite | (is_first & is_second), sign, 1.0)
+    one, other = select(is_finite, total, a), select(is_finite, rest, b)
+    return one, other, sign, is_pole & ~is_finite
 
 
 def _betaln(a: Term, b: Term) -> Term:
@@ -285,13 +303,14 @@ def _gamma_ratio(a: Term, b: Term) -> Term:
 )
 def beta_of(a: Term, b: Term) -> Term:
     """B(a, b)."""
+    a, b, sign_beside_poles, is_infinite = _beside_poles(a, b)
     sign = gammasgn_of(a) * gammasgn_of(b) * gammasgn_of(a + b)
     limit = _LAST_FINITE[a.limits.bits]
     is_small = (abs(a) < limit) & (abs(b) < limit) & (abs(a + b) < limit)
     value = select(is_small, _gamma_ratio(a, b), sign * exp(_betaln(a, b)))
     is_zero = (a + b <= 0) & is_whole(a + b) & ~is_whole(a) & ~is_whole(b)  # 1 / Γ(a + b) is 0
     value = select(is_zero, 0.0, value)
-    return select((a * b == 0) & (a + b >= 0), np.inf, value)
+    return sign_beside_poles * select(is_infinite, np.inf, value)
 
 
 @with_partials(lambda y, z, m: y * _psi_difference(z + m, z), lambda y, z, m: y * digamma_of(z + m))

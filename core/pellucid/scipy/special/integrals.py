@@ -55,7 +55,7 @@ def log_ratio(x: Term, zero: tuple[float, float]) -> Term:
 # Exponential integrals --------------------------------------------------------------------------------
 
 
-@with_partials(lambda y, x: -exp(-x) / x)
+@with_partials(lambda y, x: select(x < 0, np.nan, -exp(-x) / x))
 def exp1_of(x: Term) -> Term:
     """E₁(x) for x ≥ 0, by series of its entire part and of x exp(x) E₁(x)."""
     near = x * series(minimum(x, x.constant(1)), 0, 1, tables.E1_NEAR) - (log(x) + _EULER)
