@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import operator
 import subprocess
 import sys
 
@@ -102,6 +103,13 @@ def test_python_integers_beyond_the_default_dtype_are_refused() -> None:
         for call in modes(function):
             with pytest.raises(IntegerRangeError, match="too large"):
                 call(jnp.arange(3.0))
+
+
+@pytest.mark.parametrize("name", ["sum", "median", "where", "fft.rfftn", "polyval", "full"])
+def test_messages_name_the_function_that_the_user_calls(name) -> None:
+    given = {"where": (True, 2**40, 1), "polyval": (jnp.ones(2), 2**40), "full": ((2,), 2**40)}
+    with pytest.raises(IntegerRangeError, match=rf"^`{name.split('.')[-1]}`: a Python integer"):
+        operator.attrgetter(name)(jnp)(*given.get(name, (2**40,)))
 
 
 def test_an_infinite_number_becomes_an_integer_alike_everywhere() -> None:

@@ -86,7 +86,7 @@ def placement_of(
         places = (*filter(None, traced_function.params.out_shardings), *places)
     values = traced_function.values
     return resolved_placement(
-        values.operands(leaves), options.spec.name, places, device=options.device,
+        values.operands(leaves), options.name, places, device=options.device,
         requested=values.of_inputs(traced_function.in_shardings), closed_over=values.closed.consts,
         names=traced_function.argument_names,
     )  # fmt: skip

@@ -196,7 +196,7 @@ class Jitted:
             for name, leaf, aval in strict_zip(names, call.leaves, call.avals)
             if type(leaf) is int and not _fits(leaf, aval.dtype)
         ]
-        what = f"`{self.spec.name}`: a Python integer is too large for its argument's dtype."
+        what = f"`{self.options.name}`: a Python integer is too large for its argument's dtype."
         got = [f"{path}: {text}" for path, text in zip(paths, error.got * len(paths), strict=False)]
         return IntegerRangeError(what, got=got, do=error.do)
 

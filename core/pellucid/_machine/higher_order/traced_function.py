@@ -6,7 +6,7 @@ import threading
 from dataclasses import KW_ONLY, dataclass, field
 from typing import Any
 
-from pellucid._machine.base import config
+from pellucid._machine.base import called_by_user, config
 from pellucid._machine.compilation.placement import ResolvedPlacement
 from pellucid._machine.ir import DebugInfo, Values
 from pellucid._machine.runtime.executable import Executable
@@ -31,6 +31,12 @@ class JitOptions:
     out_shardings: Stated | None = None
     share: bool = True
     """False for pellucid's own functions."""
+
+    @property
+    def name(self) -> str:
+        """The function's name in messages: of pellucid's own that of the public one which the user's line calls."""
+        name = self.spec.name
+        return name if self.share else called_by_user() or name.lstrip("_")
 
     def key(self) -> tuple[Any, ...]:
         """The part of cache keys that depends on neither function nor arguments."""
