@@ -92,3 +92,18 @@ def test_a_rule_may_use_references_for_primals():
         return ref[...] * t
 
     assert [mode(with_rule(tangent)).tolist() for mode in MODES.values()] == [[4, 4, 9]] * 6
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, pl.jit, pl.checkpoint])
+def test_forward_derivatives_by_new_references_have_reverse_ones(transform):
+    def product(x):
+        cell = pl.new_ref(jnp.zeros_like(x))
+        cell[0] = x[0] ** 2 * x[1]
+        return cell[...]
+
+    f, x = transform(product), jnp.array([2.0, 3.0])
+    # f = a² b: along x its derivative is 3 a² b.
+    along = pl.grad(lambda x: pl.jvp(f, (x,), (x,))[1].sum())(x)
+    np.testing.assert_allclose(along, [36.0, 12.0])
+    rows = pl.grad(lambda x: pl.jacfwd(f)(x).sum())(x)
+    np.testing.assert_allclose(rows, [10.0, 4.0])

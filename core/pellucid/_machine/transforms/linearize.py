@@ -379,6 +379,10 @@ class LinearizeTrace(JVPTrace):
         """Stages an equation of the linear program, for rules that split programs."""
         return self.rules.stage_equation(primitive, operands, params)
 
+    def as_tangent(self, value: Any) -> Any:
+        # To a derivative that is linearized its tangents are values as others.
+        return self.parent.as_tangent(value)
+
     def joined(self, primals: Operands, tangents: Operands) -> Values:
         """Tracers of values with their tangents; plain values for zero tangents.
 
