@@ -1,6 +1,7 @@
 """Kernels in Mosaic's dialect for TPUs: their text, what they compute by an interpreter of it, what is refused, and their call."""
 
 import contextlib
+import importlib
 import json
 import os
 import pathlib
@@ -606,3 +607,8 @@ def test_compiled(chip):
         if (chip, name) not in LACKING
     ]
     assert lines == [f"ok {name}" for name in names], done.stderr[-2000:]
+
+
+def test_the_dialect_makes_nobody_look_into_jax():
+    places = importlib.import_module("jaxlib.mlir.dialects._ods_common")._cext.globals
+    assert not [place for place in places.dialect_search_modules if place.startswith("jax.")]

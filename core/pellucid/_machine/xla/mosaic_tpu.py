@@ -25,10 +25,12 @@ def _dialect(name: str) -> Any:
 
 func, memref, vector = map(_dialect, ("func", "memref", "vector"))
 _dialect("builtin")
-# Importing the TPU dialect lets MLIR look for classes of operations in the package `jax`, which must not be loaded. It looks in the
-# order of registration, so this place comes first; all other dialects that are used are loaded above.
-_dialect("_ods_common")._cext.globals.append_dialect_search_prefix("jaxlib.mosaic.python")
 tpu: Any = importlib.import_module("jaxlib.mosaic.python.tpu")
+# The import makes MLIR look for classes of operations in the package `jax`, which must not be loaded.
+_places = _dialect("_ods_common")._cext.globals
+_places.dialect_search_modules = [
+    place for place in _places.dialect_search_modules if place.partition(".")[0] != "jax"
+]
 
 
 class Serialized(NamedTuple):
