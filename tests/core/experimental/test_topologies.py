@@ -1,5 +1,6 @@
 """Topologies, and other names of experiments whose platform isn't here."""
 
+import numpy as np
 import pytest
 
 import pellucid as pl
@@ -59,3 +60,24 @@ def test_costs_of_a_profile_of_a_cpu(tmp_path) -> None:
 def test_arrays_of_keys() -> None:
     assert isinstance(pl.random.key(0), EArray)
     assert not isinstance(pl.numpy.zeros(2), EArray)
+
+
+@pytest.mark.skipif(
+    plugins.cuda_plugin() is None, reason="the CUDA plugin is not installed: the extra `gpu-aot`"
+)
+def test_functions_are_compiled_for_devices_that_are_not_there():
+    topology = topologies.get_topology_desc("H100", platform="cuda", topology="1x1x2")
+    mesh = topologies.make_mesh(topology, (2,), ("x",))
+    placements = [
+        pl.sharding.SingleDeviceSharding(topology.devices[0]),
+        pl.NamedSharding(mesh, pl.P("x")),
+    ]
+    for placed in placements:
+        x = pl.ShapeDtypeStruct((8, 8), np.float32, sharding=placed)
+        compiled = pl.jit(lambda x: x @ x).lower(x).compile()
+        assert "HloModule" in compiled.as_text()
+        assert compiled.memory_analysis().argument_size_in_bytes == 256 // len(placed.device_set)
+        with pytest.raises(
+            pl.errors.DeviceError, match="can't run: it was compiled for devices of a topology"
+        ):
+            compiled(np.ones((8, 8), np.float32))

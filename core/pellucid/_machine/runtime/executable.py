@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from pellucid._machine.base import (
+    DeviceError,
     ForbiddenError,
     Unary,
     UnsupportedError,
@@ -213,6 +214,12 @@ class Executable:
                 f"`{self.name}` has to run, which `no_execution` forbids.",
                 do="Only trace and compile it: `jit(f).trace(...)`, `.lower(...)`, `.compile()`, `eval_shape`.",
             )
+        if not isinstance(self.loaded, LoadedExecutable):
+            raise DeviceError(
+                f"`{self.name}` can't run: it was compiled for devices of a topology, which aren't there.",
+                got=f"devices: {', '.join(map(str, self.in_devices))}"[:200],
+                do="Look at it by `as_text()`, `memory_analysis()`, or compile it for devices of `devices()`.",
+            )
         operands = [x for x, k in strict_zip(arguments, self.used) if k]
         moved = [shard_argument(x, s) for x, s in strict_zip(operands, self._kept_shardings)]
         placed = [ordered_as(x, layout) for x, layout in strict_zip(moved, self.kept_layouts)]
@@ -282,7 +289,10 @@ class Executable:
     @property
     def in_devices(self) -> list[Device]:
         """The devices that run the program, in order."""
-        return list(self.loaded.local_devices())
+        if isinstance(self.loaded, LoadedExecutable):
+            return list(self.loaded.local_devices())
+        placed = [*self.in_shardings, *self.out_shardings]
+        return list(placed[0]._device_assignment) if placed else []
 
     def fast_path(self, out_tree: Any, arguments: Operands) -> FastPath | None:
         """Data with which the C++ call path runs this program without Python, for arguments like these.

@@ -156,11 +156,11 @@ def tiles(sharding: Sharding, ndim: int) -> Tiles:
 def checked_memory_kind(devices: DeviceList | None, kind: str | None) -> str | None:
     """`kind`, or the devices' default where it is None; raises MemoryKindError if they lack it.
 
-    `devices` None stands for those of an abstract mesh, which may have any memory that programs speak of.
+    `devices` None stands for those of an abstract mesh, which may have any memory that programs speak of; so may those of a topology.
     """
     if kind is None:
         return None if devices is None else _default_memory_kind(devices)
-    kinds = MEMORY_KINDS if devices is None else devices.memory_kinds
+    kinds = MEMORY_KINDS if devices is None else _memory_kinds(devices)
     if kind not in kinds:
         platform = "" if devices is None else f"{devices[0].platform} "
         raise MemoryKindError(
@@ -168,6 +168,13 @@ def checked_memory_kind(devices: DeviceList | None, kind: str | None) -> str | N
             got=f"kinds: {', '.join(map(repr, kinds)) or 'none'}",
         )
     return kind
+
+
+def _memory_kinds(devices: DeviceList) -> Sequence[str]:
+    try:
+        return devices.memory_kinds
+    except ValueError:  # devices of a topology, which say nothing of their memories
+        return MEMORY_KINDS
 
 
 def _default_memory_kind(devices: DeviceList) -> str | None:

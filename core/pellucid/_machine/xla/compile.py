@@ -90,10 +90,17 @@ def compile_module(
     options: CompileOptions,
     host_callbacks: Sequence[Any],
 ) -> LoadedExecutable:
-    """Compiles and loads a StableHLO module, releasing the GIL."""
+    """Compiles and loads a StableHLO module, releasing the GIL; for devices of a topology, which can't run programs, it isn't loaded."""
+    if is_compile_only(client):
+        return compile_only(module, devices, options)
     return client.compile_and_load(
         module, _jax.DeviceList(tuple(devices)), options, list(host_callbacks)
     )
+
+
+def is_compile_only(client: Client) -> bool:
+    """Whether a client has devices of a topology only, for which programs can be compiled but not run."""
+    return isinstance(client, _jax.CompileOnlyPyClient)
 
 
 def compile_only(module: Any, devices: Sequence[Device], options: CompileOptions) -> Any:
