@@ -9,7 +9,7 @@ from pellucid._machine.base import ArgumentTypeError, ArgumentValueError, Unsupp
 from pellucid._machine.higher_order.jitted import jit
 from pellucid._machine.higher_order.shape_dtype_struct import ShapeDtypeStruct
 from pellucid._machine.higher_order.stages import Traced
-from pellucid._machine.ir import Values
+from pellucid._machine.ir import Values, guard_effect
 from pellucid._machine.lowering.module import ordered_effects_of
 from pellucid._machine.runtime import platforms as known_platforms
 from pellucid._machine.transforms.gradient import vjp
@@ -103,7 +103,7 @@ def _export(
     in_avals, out_avals = tuple(lowered.in_avals), tuple(traced.flat_out_avals)
     unplaced_arguments, unplaced_results = (None,) * len(in_avals), (None,) * len(out_avals)
     is_partitioned = request.is_partitioned
-    effects = traced.effects
+    effects = traced.effects - {guard_effect}  # guards are left out when the module is lowered
     return Exported(
         fun_name=name,
         in_tree=traced.in_tree,

@@ -13,6 +13,7 @@ from pellucid import export, lax
 from pellucid._machine.base.errors import UnsupportedError
 from pellucid._machine.ir.effects import Effect, OrderedIOEffect
 from pellucid._machine.xla.mlir import ir, new_context
+from pellucid.experimental import pallas
 from pellucid.export.checks import STABLE_CUSTOM_CALLS, check_custom_calls
 from pellucid.export.flatbuffers import encode
 from pellucid.export.serialization import _effect, _effect_name
@@ -296,6 +297,28 @@ def test_effects_are_made_anew():
         _effect_name(OrderedIOEffect())
     with pytest.raises(export.SerializationError, match=re.escape("<class 'a.B'>")):
         _effect("<class 'a.B'>")
+
+
+def test_programs_with_guards_are_written_and_go_without_them():
+    def copy(order_ref, x_ref, o_ref):
+        o_ref[...] = x_ref[...]
+
+    spec = pallas.tpu.PrefetchScalarGridSpec(
+        num_scalar_prefetch=1,
+        grid=(3,),
+        in_specs=[pallas.BlockSpec((None, 3), lambda i, order: (order[i], 0))],
+        out_specs=pallas.BlockSpec((None, 3), lambda i, order: (i, 0)),
+    )
+    result = pl.ShapeDtypeStruct((3, 3), np.float32)
+    chosen = pl.jit(pallas.pallas_call(copy, result, grid_spec=spec))
+    e = export.export(chosen)(np.zeros(3, np.int32), X)
+    assert e.unordered_effects == ()
+    again = export.deserialize(e.serialize())
+    np.testing.assert_array_equal(again.call(np.array([1, 0, 1]), X), X[[1, 0, 1]])
+    # Nothing raises in an exported program: the block that isn't there is undefined.
+    np.testing.assert_array_equal(
+        again.call(np.array([1, 0, 5]), X), [X[1], X[0], np.full(3, np.nan)]
+    )
 
 
 def test_damaged_files_raise_one_error():
