@@ -29,6 +29,7 @@ from pellucid.kernels.specs import (
     padding_of,
     step_of,
 )
+from pellucid.kernels.windows import Cells, Windows
 
 from .costs import jaxpr_costs
 from .kernel_accesses import Access, accesses
@@ -43,7 +44,6 @@ from .kernel_operands import (
     operands_of,
     windows_of,
 )
-from .kernel_windows import Cells, Windows
 
 MAX_KERNELS = 32
 MAX_CELLS = 4096

@@ -13,9 +13,9 @@ from pellucid.introspect.kernel_steps import block_names
 from pellucid.kernels.mappings import BlockMapping, indices_with, positions_of
 from pellucid.kernels.programs import GridKernel
 from pellucid.kernels.specs import BoundedSlice, Indirect, padding_of, step_of
+from pellucid.kernels.windows import Windows
 
 from .kernel_accesses import Access, accessed_references, accesses
-from .kernel_windows import Windows
 
 MAX_PROGRAMS = 1 << 20
 """Maximum number of programs of a grid that are examined one by one."""

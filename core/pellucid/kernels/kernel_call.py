@@ -57,11 +57,10 @@ from .captured import Captured, with_captured
 from .copies import has_copies
 from .failures import Failures, Layout
 from .grid import GridPosition, programs_of_kernel, within
+from .grid_checks import check_inside, check_written
 from .mappings import (
     INDEX,
     BlockMapping,
-    check_inside,
-    check_written,
     mapping_of,
     with_indices,
 )

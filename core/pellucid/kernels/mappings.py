@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -37,7 +36,6 @@ from .specs import (
     BoundedSlice,
     Element,
     Indirect,
-    RevisitMode,
     Squeezed,
     block_dims,
     padding_of,
@@ -345,119 +343,3 @@ def _looked_at(mapping: BlockMapping, table: np.ndarray, ids: np.ndarray) -> Blo
         if axes:
             known[i] = Along(axes[0])
     return mapping._replace(dims=tuple(dims), known=tuple(known), indices=table)
-
-
-# Checks -------------------------------------------------------------------------------------------------
-
-
-def check_inside(caller: str, mapping: BlockMapping, grid: Sequence[int | None]) -> None:
-    """Raise ArgumentValueError if a program sees a block that lies wholly outside of its array."""
-    table = mapping.indices
-    if table is None:
-        return
-    n_blocks = np.array(mapping.n_blocks, INT32)
-    limits = np.maximum(n_blocks, 1)  # an axis without elements has one block, of none
-    bad = (table < 0) | (table >= limits)
-    if not bad.any():
-        return
-    program, dim = np.unravel_index(int(np.argmax(bad)), bad.shape)
-    raise ArgumentValueError(
-        f"{caller}: a block of {mapping.name} lies outside of its array.",
-        got=[
-            f"array of shape {mapping.aval.shape}, blocks of {mapping.sizes}: {mapping.n_blocks} of them",
-            f"program {_position(program, grid)} asks for block {tuple(table[program].tolist())}",
-        ],
-        where=mapping.spec.line,
-        do=_fitting(mapping, int(dim), grid),
-    )
-
-
-def _fitting(mapping: BlockMapping, dim: int, grid: Sequence[int | None]) -> str:
-    """Advice for a dimension along which some block lies outside: a shape that fits the grid, or a grid that fits."""
-    known, n_blocks = mapping.known[dim], mapping.n_blocks[dim]
-    if type(known) is Along and type(mapping.dims[dim]) is Blocked:
-        size = -(-mapping.aval.shape[dim] // (grid[known.axis] or 1))
-        shape = [*mapping.sizes]
-        shape[dim] = size
-        grid_size = f"a grid of {n_blocks} along axis {known.axis}"
-        return f"A block of {tuple(shape)} fits the grid, or {grid_size} these blocks."
-    return f"Let the index map give 0 to {n_blocks - 1} for dimension {dim}."
-
-
-def _position(program: Any, grid: Sequence[int | None]) -> tuple[int, ...]:
-    return tuple([int(i) for i in np.unravel_index(int(program), [n or 1 for n in grid])])
-
-
-def check_written(
-    caller: str,
-    mapping: BlockMapping,
-    grid: Sequence[int | None],
-    parallel: Sequence[int],
-    *,
-    is_complete: bool,
-) -> None:
-    """Raise ArgumentValueError for a result of which blocks are never written, written by several programs of one of the
-    `parallel` axes, or left and visited again.
-
-    `is_complete`: whether elements of its blocks have values only if they are written.
-    """
-    table = mapping.indices
-    if table is None or any(type(dim) in (Element, BoundedSlice) for dim in mapping.dims):
-        return
-    total = math.prod(mapping.n_blocks)
-    # For each program the number of its block, counted row by row.
-    numbers = np.zeros(len(table), np.int64)
-    for column, n in strict_zip(table.T, mapping.n_blocks):
-        numbers = numbers * max(n, 1) + column
-    visited = np.unique(numbers)
-    if is_complete and len(visited) < total:
-        blocks = itertools.product(*map(range, mapping.n_blocks))
-        seen = set(visited.tolist())
-        missing = next(block for i, block in enumerate(blocks) if i not in seen)
-        raise ArgumentValueError(
-            f"{caller}: no program writes block {missing} of {mapping.name}.",
-            got=f"array of shape {mapping.aval.shape}, blocks of {mapping.sizes}: {len(visited)} of {total} are written by "
-            f"a grid of {tuple(grid)}",
-            where=mapping.spec.line,
-            do=_covering(mapping, grid),
-        )
-    ids = positions_of(grid)
-    for axis in (
-        parallel if total > 1 else ()
-    ):  # a block shared by all programs is scratch memory, as in library kernels
-        # Each (block, position along the axis) as one number: if there are more than blocks, some block has two positions.
-        pairs = numbers * (grid[axis] or 1) + ids[axis]
-        if len(np.unique(pairs)) > len(visited):
-            _, first, counts = np.unique(numbers, return_index=True, return_counts=True)
-            block = table[first[int(np.argmax(counts))]]
-            raise ArgumentValueError(
-                f"{caller}: programs along the parallel axis {axis} write the same block of {mapping.name}.",
-                got=f"block {tuple(block.tolist())} of {mapping.sizes}, grid {tuple(grid)}",
-                where=mapping.spec.line,
-                do='Let the block depend on that axis, or declare it "arbitrary".',
-            )
-    mode = mapping.spec.pipeline_mode
-    # Programs at which the block changes: with more stays than blocks, some block is left and visited again.
-    runs = 1 + np.flatnonzero(numbers[1:] != numbers[:-1])
-    if len(runs) + 1 > len(visited) and getattr(mode, "revisit", None) is not RevisitMode.ANY:
-        starts = np.concatenate([[0], runs])
-        firsts = np.unique(numbers[starts], return_index=True)[1]
-        # The first stay that is not the first one at its block.
-        again = starts[np.setdiff1d(np.arange(len(starts)), firsts)[0]]
-        raise ArgumentValueError(
-            f"{caller}: a block of {mapping.name} is left and visited again, which devices don't keep.",
-            got=f"program {_position(again, grid)} comes back to block {tuple(table[again].tolist())}",
-            where=mapping.spec.line,
-            do="Put the axes on which the block doesn't depend last in the grid, or state `Buffered(2, revisit=RevisitMode.ANY)`.",
-        )
-
-
-def _covering(mapping: BlockMapping, grid: Sequence[int | None]) -> str:
-    for dim, (known, n) in enumerate(strict_zip(mapping.known, mapping.n_blocks)):
-        if type(known) is Along and (grid[known.axis] or 0) < n:
-            shape = [*mapping.sizes]
-            shape[dim] = -(-mapping.aval.shape[dim] // (grid[known.axis] or 1))
-            return f"A block of {tuple(shape)} fits the grid, or a grid of {n} along axis {known.axis} these blocks."
-        if known is not None and type(known) is not Along and n > 1:
-            return f"Let the index map count blocks along dimension {dim}, or make the block {mapping.aval.shape[dim]} long there."
-    return "Let the index map reach all blocks, or alias the result with an input: `input_output_aliases`."

@@ -7,7 +7,7 @@ import pytest
 
 import pellucid as pl
 import pellucid.numpy as jnp
-from pellucid.analysis import kernel_grids, kernel_windows
+from pellucid.analysis import kernel_grids
 from pellucid.experimental import pallas
 from pellucid.experimental.pallas import (
     BlockSpec,
@@ -18,6 +18,7 @@ from pellucid.experimental.pallas import (
     tpu,
     triton,
 )
+from pellucid.kernels import windows
 
 F32 = np.float32
 
@@ -559,7 +560,7 @@ def test_nothing_is_counted_over_a_grid_of_unknown_size():
 def test_races_that_are_not_looked_for_are_said_to_be(monkeypatch):
     parallel = tpu.CompilerParams(dimension_semantics=("parallel",))
     call = copying(BlockSpec((Element(3),), lambda i: (2 * i,)), (3,), compiler_params=parallel)
-    monkeypatch.setattr(kernel_windows, "MAX_CELLS", 4)
+    monkeypatch.setattr(windows, "MAX_CELLS", 4)
     [kernel] = kernel_grids(call, like(8)).kernels
     assert kernel.operands[1].shared_elements is None
     assert "races for o_ref aren't looked for" in kernel.note

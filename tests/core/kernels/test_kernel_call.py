@@ -19,6 +19,7 @@ def like(shape, dtype=F32):
 
 BLOCK = BlockSpec((2,), lambda i: (i,))
 THREE = BlockSpec((3,), lambda i: (i,))
+APART = BlockSpec((pallas.Element(2),), lambda i: (3 * i,))
 
 
 def squared(x_ref, o_ref):
@@ -568,6 +569,52 @@ def run(kernel=squared, out=(8,), x=X, aliases=None, **options):
             ["along the parallel axis 1 write the same block"],
         ),
         (
+            {"grid": 3, "in_specs": [BLOCK], "out_specs": APART},
+            [
+                "no program writes element (2,) of out_specs",
+                "2 elements are in none of a grid of (3,)",
+                "APART = BlockSpec((pallas.Element(2),)",
+                "A block of (3,) reaches all",
+            ],
+        ),
+        (
+            {
+                "grid": 7,
+                "in_specs": [BlockSpec((pallas.Element(2),), lambda i: (i,))],
+                "out_specs": BlockSpec((pallas.Element(2),), lambda i: (i,)),
+                "compiler_params": tpu.CompilerParams(dimension_semantics=("parallel",)),
+            },
+            ["along the parallel axis 0 write the same elements", "element (1,), blocks of (2,)"],
+        ),
+        (
+            {
+                "grid": 2,
+                "in_specs": [BLOCK],
+                "out_specs": BlockSpec((pallas.BoundedSlice(2),), lambda i: (pallas.ds(4 * i, 2),)),
+            },
+            ["no program writes element (2,) of out_specs", "A block of (4,) reaches all"],
+        ),
+        (
+            {
+                "grid": 4,
+                "in_specs": [BlockSpec((pallas.Element(2),), lambda i: (4 * i,))],
+                "out_specs": BLOCK,
+            },
+            [
+                "array of shape (8,), blocks of (2,)",
+                "program (2,) asks for the one that begins at (8,)",
+                "Let the index map give 0 to 7 for dimension 0",
+            ],
+        ),
+        (
+            {
+                "grid": 3,
+                "in_specs": [BLOCK],
+                "out_specs": BlockSpec((pallas.Element(2),), lambda i: (2 * i,)),
+            },
+            ["no program writes block (3,)", "A grid of 4 along axis 0 fits these blocks"],
+        ),
+        (
             {"grid": 4, "in_specs": [BlockSpec((2, 2), lambda i: (i, 0))], "out_specs": BLOCK},
             ["as many dimensions"],
         ),
@@ -658,6 +705,12 @@ def test_one_block_for_all_programs_may_be_written_by_parallel_ones():
     spec = BlockSpec((2,), lambda i: (0,))
     y = run(total, out=(2,), grid=4, in_specs=[BLOCK], out_specs=spec, compiler_params=parallel)
     np.testing.assert_array_equal(y, X.reshape(4, 2).sum(0))
+
+
+def test_blocks_that_overlap_may_be_written_one_after_another():
+    spec = BlockSpec((pallas.Element(2),), lambda i: (i,))
+    double = lambda x_ref, o_ref: o_ref.set(2 * x_ref[...])
+    np.testing.assert_array_equal(run(double, grid=7, in_specs=[spec], out_specs=spec), 2 * X)
 
 
 def test_positions_have_a_meaning_only_in_kernels():

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from pellucid.analysis.kernel_windows import Windows
+from pellucid.kernels.windows import Windows
 
 
 @pytest.mark.parametrize("scale", [1, 7, 10**6, 2**40])

@@ -1,0 +1,218 @@
+"""What is found wrong with the blocks of a grid before it runs: some lie outside of their array, are never written, or are written
+again.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from pellucid._machine.base import ArgumentValueError, Shape, strict_zip
+
+from .mappings import INT32, Along, BlockMapping, positions_of
+from .specs import Blocked, BoundedSlice, Element, RevisitMode, block_dims, padding_of, step_of
+from .windows import Windows
+
+
+def check_inside(caller: str, mapping: BlockMapping, grid: Sequence[int | None]) -> None:
+    """Raise ArgumentValueError if a program sees a block that lies wholly outside of its array."""
+    table = mapping.indices
+    if table is None:
+        return
+    n_blocks = np.array(mapping.n_blocks, INT32)
+    limits = np.maximum(n_blocks, 1)  # an axis without elements has one block, of none
+    bad = (table < 0) | (table >= limits)
+    if not bad.any():
+        return
+    program, dim = np.unravel_index(int(np.argmax(bad)), bad.shape)
+    size = f"array of shape {mapping.aval.shape}, blocks of {mapping.sizes}"
+    if any(_counts_elements(mapping)):
+        first = tuple(_starts(mapping)[program].tolist())
+        got = [size, f"program {_position(program, grid)} asks for the one that begins at {first}"]
+    else:
+        block = tuple(table[program].tolist())
+        got = [
+            f"{size}: {mapping.n_blocks} of them",
+            f"program {_position(program, grid)} asks for block {block}",
+        ]
+    raise ArgumentValueError(
+        f"{caller}: a block of {mapping.name} lies outside of its array.",
+        got=got,
+        where=mapping.spec.line,
+        do=_fitting(mapping, int(dim), grid),
+    )
+
+
+def _fitting(mapping: BlockMapping, dim: int, grid: Sequence[int | None]) -> str:
+    """Advice for a dimension along which some block lies outside: a shape that fits the grid, or a grid that fits."""
+    known, n_blocks = mapping.known[dim], mapping.n_blocks[dim]
+    if _counts_elements(mapping)[dim]:
+        last = mapping.aval.shape[dim] + sum(padding_of(mapping.dims[dim])) - 1
+        return f"Let the index map give 0 to {last} for dimension {dim}."
+    if type(known) is Along and type(mapping.dims[dim]) is Blocked:
+        size = -(-mapping.aval.shape[dim] // (grid[known.axis] or 1))
+        shape = [*mapping.sizes]
+        shape[dim] = size
+        grid_size = f"a grid of {n_blocks} along axis {known.axis}"
+        return f"A block of {tuple(shape)} fits the grid, or {grid_size} these blocks."
+    return f"Let the index map give 0 to {n_blocks - 1} for dimension {dim}."
+
+
+def _counts_elements(mapping: BlockMapping) -> list[bool]:
+    """For each dimension, whether the user's index map gives elements of it, and not blocks."""
+    dims = block_dims(mapping.name, mapping.spec, mapping.aval.shape)
+    return [type(dim) in (Element, BoundedSlice) for dim in dims]
+
+
+def _starts(mapping: BlockMapping) -> np.ndarray:
+    """The first element of each program's block, `[programs, dims]`; negative ones are padding."""
+    assert mapping.indices is not None
+    steps = np.array([step_of(dim) for dim in mapping.dims], np.int64)
+    before = np.array([padding_of(dim)[0] for dim in mapping.dims], np.int64)
+    return mapping.indices * steps - before
+
+
+def _position(program: Any, grid: Sequence[int | None]) -> tuple[int, ...]:
+    return tuple([int(i) for i in np.unravel_index(int(program), [n or 1 for n in grid])])
+
+
+def check_written(
+    caller: str,
+    mapping: BlockMapping,
+    grid: Sequence[int | None],
+    parallel: Sequence[int],
+    *,
+    is_complete: bool,
+) -> None:
+    """Raise ArgumentValueError for a result of which blocks are never written, written by several programs of one of the
+    `parallel` axes, or left and visited again.
+
+    `is_complete`: whether elements of its blocks have values only if they are written.
+    """
+    table = mapping.indices
+    if table is None:
+        return
+    if any(type(dim) in (Element, BoundedSlice) for dim in mapping.dims):
+        _check_parts(caller, mapping, grid, parallel, is_complete=is_complete)
+        return
+    total = math.prod(mapping.n_blocks)
+    # For each program the number of its block, counted row by row.
+    numbers = np.zeros(len(table), np.int64)
+    for column, n in strict_zip(table.T, mapping.n_blocks):
+        numbers = numbers * max(n, 1) + column
+    visited = np.unique(numbers)
+    if is_complete and len(visited) < total:
+        blocks = itertools.product(*map(range, mapping.n_blocks))
+        seen = set(visited.tolist())
+        missing = next(block for i, block in enumerate(blocks) if i not in seen)
+        raise ArgumentValueError(
+            f"{caller}: no program writes block {missing} of {mapping.name}.",
+            got=f"array of shape {mapping.aval.shape}, blocks of {mapping.sizes}: {len(visited)} of {total} are written by "
+            f"a grid of {tuple(grid)}",
+            where=mapping.spec.line,
+            do=_covering(mapping, grid),
+        )
+    ids = positions_of(grid)
+    for axis in (
+        parallel if total > 1 else ()
+    ):  # a block shared by all programs is scratch memory, as in library kernels
+        # Each (block, position along the axis) as one number: if there are more than blocks, some block has two positions.
+        pairs = numbers * (grid[axis] or 1) + ids[axis]
+        if len(np.unique(pairs)) > len(visited):
+            _, first, counts = np.unique(numbers, return_index=True, return_counts=True)
+            block = table[first[int(np.argmax(counts))]]
+            raise ArgumentValueError(
+                f"{caller}: programs along the parallel axis {axis} write the same block of {mapping.name}.",
+                got=f"block {tuple(block.tolist())} of {mapping.sizes}, grid {tuple(grid)}",
+                where=mapping.spec.line,
+                do='Let the block depend on that axis, or declare it "arbitrary".',
+            )
+    mode = mapping.spec.pipeline_mode
+    # Programs at which the block changes: with more stays than blocks, some block is left and visited again.
+    runs = 1 + np.flatnonzero(numbers[1:] != numbers[:-1])
+    if len(runs) + 1 > len(visited) and getattr(mode, "revisit", None) is not RevisitMode.ANY:
+        starts = np.concatenate([[0], runs])
+        firsts = np.unique(numbers[starts], return_index=True)[1]
+        # The first stay that is not the first one at its block.
+        again = starts[np.setdiff1d(np.arange(len(starts)), firsts)[0]]
+        raise ArgumentValueError(
+            f"{caller}: a block of {mapping.name} is left and visited again, which devices don't keep.",
+            got=f"program {_position(again, grid)} comes back to block {tuple(table[again].tolist())}",
+            where=mapping.spec.line,
+            do="Put the axes on which the block doesn't depend last in the grid, or state `Buffered(2, revisit=RevisitMode.ANY)`.",
+        )
+
+
+def _covering(mapping: BlockMapping, grid: Sequence[int | None]) -> str:
+    for dim, (known, n) in enumerate(strict_zip(mapping.known, mapping.n_blocks)):
+        if type(known) is Along and (grid[known.axis] or 0) < n:
+            if _counts_elements(mapping)[dim]:
+                return f"A grid of {n} along axis {known.axis} fits these blocks."
+            shape = [*mapping.sizes]
+            shape[dim] = -(-mapping.aval.shape[dim] // (grid[known.axis] or 1))
+            return f"A block of {tuple(shape)} fits the grid, or a grid of {n} along axis {known.axis} these blocks."
+        if known is not None and type(known) is not Along and n > 1:
+            return f"Let the index map count blocks along dimension {dim}, or make the block {mapping.aval.shape[dim]} long there."
+    return "Let the index map reach all blocks, or alias the result with an input: `input_output_aliases`."
+
+
+# Blocks that may begin anywhere ---------------------------------------------------------------------------
+
+
+def _check_parts(
+    caller: str,
+    mapping: BlockMapping,
+    grid: Sequence[int | None],
+    parallel: Sequence[int],
+    *,
+    is_complete: bool,
+) -> None:
+    """`check_written` for blocks that may begin at any element, and so overlap: looks at elements.
+
+    What is too large to be counted isn't looked at; a `BoundedSlice` counts with its largest size, and may be written by parallel
+    programs.
+    """
+    starts = _starts(mapping)
+    windows = Windows(mapping.aval.shape, starts, np.array([mapping.sizes], np.int64))
+    visits = windows.visits
+    if is_complete and visits is not None and (visits.sizes[visits.counts == 0] > 0).any():
+        cell = np.unravel_index(int(np.argmin(visits.counts)), visits.counts.shape)
+        missing = tuple([int(edges[i]) for edges, i in strict_zip(visits.edges, cell)])
+        n_unseen = int(visits.sizes[visits.counts == 0].sum())
+        raise ArgumentValueError(
+            f"{caller}: no program writes element {missing} of {mapping.name}.",
+            got=f"array of shape {mapping.aval.shape}, blocks of {mapping.sizes}: {n_unseen} elements are in none of a grid of "
+            f"{tuple(grid)}",
+            where=mapping.spec.line,
+            do=_reaching(mapping.aval.shape, starts, mapping.sizes),
+        )
+    if windows.block_count == 1 or any(type(dim) is BoundedSlice for dim in mapping.dims):
+        return
+    ids = positions_of(grid)
+    for axis in parallel:
+        shared = windows.shared_cells(ids[axis])
+        if shared is not None and shared.counts.any():
+            cell = np.unravel_index(int(np.argmax(shared.counts)), shared.counts.shape)
+            element = tuple([int(edges[i]) for edges, i in strict_zip(shared.edges, cell)])
+            raise ArgumentValueError(
+                f"{caller}: programs along the parallel axis {axis} write the same elements of {mapping.name}.",
+                got=f"element {element}, blocks of {mapping.sizes}, grid {tuple(grid)}",
+                where=mapping.spec.line,
+                do='Let blocks begin at least their size apart along that axis, or declare it "arbitrary".',
+            )
+
+
+def _reaching(shape: Shape, starts: np.ndarray, sizes: Shape) -> str:
+    """Advice for blocks that leave elements out: a size along one dimension with which they don't, if there is one."""
+    for dim, n in enumerate(shape):
+        firsts = np.unique(np.append(starts[:, dim], n))
+        longer = [*sizes]
+        longer[dim] = int(np.diff(firsts).max(initial=0))
+        seen = Windows(shape, starts, np.array([longer], np.int64)).seen_elements
+        if seen == math.prod(shape):
+            return f"A block of {tuple(longer)} reaches all, or alias the result with an input: `input_output_aliases`."
+    return "Let the blocks reach all elements, or alias the result with an input: `input_output_aliases`."
