@@ -1,20 +1,38 @@
-"""What is found wrong with the blocks of a grid before it runs: some lie outside of their array, are never written, or are written
-again.
+"""What is found wrong with the blocks of a grid: some lie outside of their array, are never written, or are written again. Where
+data choose them, the last of these is found when the program runs.
 """
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
+import pellucid.numpy as jnp
 from pellucid._machine.base import ArgumentValueError, Shape, strict_zip
+from pellucid._machine.base.dims import Symbol
+from pellucid._machine.checks.errors import FailedCheckError
+from pellucid._machine.checks.guard import guard
+from pellucid._machine.ir import Values
+from pellucid._machine.tracing import replay
+from pellucid._machine.transforms.vmap import vmap
 
-from .mappings import INT32, Along, BlockMapping, positions_of
-from .specs import Blocked, BoundedSlice, Element, RevisitMode, block_dims, padding_of, step_of
+from .failures import Layout
+from .mappings import INT32, MAX_PROGRAMS, Along, BlockMapping, positions_of
+from .specs import (
+    Blocked,
+    BoundedSlice,
+    Element,
+    RevisitMode,
+    Squeezed,
+    block_dims,
+    padding_of,
+    step_of,
+)
 from .windows import Windows
 
 
@@ -216,3 +234,83 @@ def _reaching(shape: Shape, starts: np.ndarray, sizes: Shape) -> str:
         if seen == math.prod(shape):
             return f"A block of {tuple(longer)} reaches all, or alias the result with an input: `input_output_aliases`."
     return "Let the blocks reach all elements, or alias the result with an input: `input_output_aliases`."
+
+
+# Blocks that data choose ----------------------------------------------------------------------------------
+
+
+def check_visits_when_run(
+    caller: str,
+    mapping: BlockMapping,
+    grid: Sequence[int | None],
+    parallel: Sequence[int],
+    scalars: Values,
+) -> None:
+    """State that no block of a result is left and visited again, or written by several programs of one of the `parallel` axes,
+    where prefetched scalars choose the blocks.
+
+    A block that no program writes is no failure: kernels leave out what data call empty. Blocks that may begin anywhere, and grids of traced size, aren't
+    looked at.
+    """
+    sizes = (*mapping.aval.shape, *mapping.sizes)
+    total = math.prod([n or 0 for n in grid])
+    n_blocks = 0 if any(isinstance(n, Symbol) for n in sizes) else math.prod(mapping.n_blocks)
+    if (
+        mapping.indices is not None
+        or None in grid
+        or not 1 < total <= MAX_PROGRAMS
+        or not 1 < n_blocks <= MAX_PROGRAMS
+        or any(type(dim) not in (Blocked, Squeezed) for dim in mapping.dims)
+    ):
+        return
+    ids = positions_of(grid)
+    run = lambda *position: replay(mapping.program.jaxpr, (), *position, *scalars)
+    indices = vmap(run, axis_size=total)(*ids)[: len(mapping.dims)]
+    # For each program the number of its block, counted row by row; blocks outside of the array fail by themselves.
+    numbers: Any = np.zeros(total, INT32)
+    is_inside: Any = np.ones(total, np.bool_)
+    for index, n in strict_zip(indices, mapping.n_blocks):
+        numbers = numbers * np.int32(n) + jnp.clip(index, 0, n - 1)
+        is_inside = is_inside & (index >= 0) & (index < n)
+    if getattr(mapping.spec.pipeline_mode, "revisit", None) is not RevisitMode.ANY:
+        begins = jnp.append(True, numbers[1:] != numbers[:-1])
+        # By block, the first program that sees it: another stay that begins is one too many.
+        first = jnp.full(n_blocks, total, INT32).at[numbers].min(np.arange(total, dtype=INT32))
+        comes_back = begins & is_inside & (first[numbers] < np.arange(total, dtype=INT32))
+        message = functools.partial(_comes_back, caller, mapping, grid)
+        _guard_programs(comes_back, numbers, message, mapping)
+    for axis in parallel:
+        position = ids[axis]
+        least = jnp.full(n_blocks, total, INT32).at[numbers].min(position)
+        is_shared = is_inside & (least[numbers] < position)
+        message = functools.partial(_is_shared, caller, mapping, axis)
+        _guard_programs(is_shared, numbers, message, mapping)
+
+
+def _guard_programs(
+    has_failed: Any, numbers: Any, message: Callable[..., str], mapping: BlockMapping
+) -> None:
+    """Raise, when the program runs, if `has_failed` holds for a program; `message` takes its number and its block's."""
+    program = jnp.argmax(has_failed)
+    layout = Layout(0, 2)
+    values = layout.vector(1, (), [program, numbers[program]])
+    text = lambda position, numbers: message(*numbers)
+    site = layout.site(FailedCheckError, text, mapping.spec.source)
+    guard(jnp.any(has_failed).astype(INT32), [values], [site])
+
+
+def _comes_back(
+    caller: str, mapping: BlockMapping, grid: Sequence[int | None], program: int, number: int
+) -> str:
+    return (
+        f"{caller}: a block of {mapping.name} is left and visited again, which devices don't keep.\n  program "
+        f"{_position(program, grid)} comes back to block {_position(number, mapping.n_blocks)}; "
+        "`Buffered(2, revisit=RevisitMode.ANY)` would allow it"
+    )
+
+
+def _is_shared(caller: str, mapping: BlockMapping, axis: int, program: int, number: int) -> str:
+    return (
+        f"{caller}: programs along the parallel axis {axis} write the same block of {mapping.name}.\n  block "
+        f"{_position(number, mapping.n_blocks)} of {mapping.sizes}"
+    )

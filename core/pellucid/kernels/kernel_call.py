@@ -57,7 +57,7 @@ from .captured import Captured, with_captured
 from .copies import has_copies
 from .failures import Failures, Layout
 from .grid import GridPosition, programs_of_kernel, within
-from .grid_checks import check_inside, check_written
+from .grid_checks import check_inside, check_visits_when_run, check_written
 from .mappings import (
     INDEX,
     BlockMapping,
@@ -298,6 +298,12 @@ class _KernelDescription(NamedTuple):
         if sites := kernel.all_sites:
             *results, failure = results
             guard(failure[0], [failure] * len(sites), sites)
+        first = kernel.grid.count(None)  # in front of the scalars are the traced sizes of the grid
+        scalars: Values = operands[first : first + len(kernel.scalars)]
+        for mapping in kernel.results:
+            check_visits_when_run(
+                self.caller, mapping, kernel.grid, sorted(kernel.parallel), scalars
+            )
         return self._settled(results, out_tree, written)
 
     def _simulated(

@@ -45,7 +45,7 @@ from .specs import (
 
 INT32 = np.dtype(np.int32)
 INDEX = shaped_array((), INT32)
-_MAX_PROGRAMS = 1 << 20
+MAX_PROGRAMS = 1 << 20
 """Maximum size of a grid that is checked program by program before it runs."""
 
 
@@ -245,7 +245,7 @@ def with_indices(
     """The mappings with the indices of all programs of a grid, where these follow from the grid alone."""
     n_axes = len(grid)
     total = math.prod([n or 0 for n in grid])
-    if None in grid or not 0 < total <= _MAX_PROGRAMS:
+    if None in grid or not 0 < total <= MAX_PROGRAMS:
         return list(mappings)
     ids = positions_of(grid)
 

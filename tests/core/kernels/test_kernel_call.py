@@ -6,6 +6,7 @@ import pytest
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
+from pellucid.errors import CheckError
 from pellucid.experimental import checkify, pallas
 from pellucid.experimental.pallas import BlockSpec, pallas_call, tpu
 
@@ -705,6 +706,46 @@ def test_one_block_for_all_programs_may_be_written_by_parallel_ones():
     spec = BlockSpec((2,), lambda i: (0,))
     y = run(total, out=(2,), grid=4, in_specs=[BLOCK], out_specs=spec, compiler_params=parallel)
     np.testing.assert_array_equal(y, X.reshape(4, 2).sum(0))
+
+
+@pytest.mark.parametrize(
+    ("order", "options", "message"),
+    [
+        ([0, 1, 0, 2, 3], {}, r"program \(2,\) comes back to block \(0,\)"),
+        (
+            [0, 0, 1, 2, 3],
+            {"compiler_params": tpu.CompilerParams(dimension_semantics=("parallel",))},
+            r"along the parallel axis 0 write the same block of out_specs.\n  block \(0,\) of \(2,\)",
+        ),
+        ([0, 0, 1, 2, 2], {}, None),  # blocks are left out, which data may choose
+        ([3, 2, 1, 0, 0], {}, None),
+    ],
+)
+@pytest.mark.parametrize("is_batch", [False, True])
+def test_blocks_of_results_that_data_choose(order, options, message, is_batch):
+    def fill(order_ref, x_ref, o_ref):
+        o_ref[...] = x_ref[...] + order_ref[pallas.program_id(0)]
+
+    spec = tpu.PrefetchScalarGridSpec(
+        num_scalar_prefetch=1,
+        grid=5,
+        in_specs=[BlockSpec((2,), lambda i, order: (0,))],
+        out_specs=BlockSpec((2,), lambda i, order: (order[i],)),
+    )
+    call = pallas_call(fill, like((10,)), grid_spec=spec, **options)
+    given = np.array(order)
+    if is_batch:
+        # The first element of the batch is right.
+        call, given = pl.vmap(call, (0, None)), np.array([range(5), order])
+    if message is not None:
+        with pytest.raises(CheckError, match=message):
+            np.asarray(call(given, X))
+        return
+    expected = np.full(10, np.nan, F32)
+    for k in order:
+        expected[2 * k : 2 * k + 2] = X[:2] + k
+    result = np.asarray(call(given, X))
+    np.testing.assert_array_equal(result[-1] if result.ndim == 2 else result, expected)
 
 
 def test_blocks_that_overlap_may_be_written_one_after_another():
