@@ -24,6 +24,7 @@ from pellucid._machine.base import (
 )
 from pellucid._machine.base.config import pallas_enable_debug_checks
 from pellucid._machine.callbacks.debug import debug_print as print_values
+from pellucid._machine.checks.automatic import MASKED, NOWHERE
 from pellucid._machine.checks.check import check
 from pellucid._machine.higher_order.cond import cond
 from pellucid._machine.higher_order.loops import fori_loop
@@ -273,7 +274,13 @@ def load(ref: Any, *, mask: Any = None, other: Any = None) -> Any:
     view, positions, inside = _points("load", ref)
     shape = view.shape
     mask = fitting("load", "mask", mask, shape)
-    value = get(view) if positions is None else get(view.ref, positions)
+    if positions is None:
+        value = get(view)
+    else:
+        # Checks of indices know the positions of what is left out.
+        kept = [select_n(mask, broadcast_to(NOWHERE, shape), x) for x in positions]
+        with use_lineage(MASKED):
+            value = get(view.ref, tuple(kept))
     nothing = undefined(shaped_array(shape, view.dtype))
     if inside is not None:
         with use_lineage(UNDEFINED):
@@ -307,10 +314,10 @@ def store(ref: Any, val: Any, *, mask: Any = None) -> None:
         old = get(view)
         set_part(view, ..., select_n(mask, old, fitting("store", "value", _as(val, view), shape)))
         return
-    # Positions where the mask doesn't hold lie outside, so that nothing is written there.
-    n = np.int32(view.ref.shape[0])
-    first = select_n(mask, broadcast_to(n, shape), positions[0])
-    set_part(view.ref, (first, *positions[1:]), val)
+    # Positions where the mask doesn't hold lie outside, so that nothing is written there; checks of indices know them.
+    kept = [select_n(mask, broadcast_to(NOWHERE, shape), x) for x in positions]
+    with use_lineage(MASKED):
+        set_part(view.ref, tuple(kept), val)
 
 
 def swap(ref: Any, val: Any, *, mask: Any = None) -> Any:

@@ -5,7 +5,7 @@ import pytest
 
 import pellucid as pl
 import pellucid.numpy as jnp
-from pellucid.experimental import pallas
+from pellucid.experimental import checkify, pallas
 from pellucid.experimental.pallas import BlockSpec, pallas_call, tpu, triton
 
 X = np.arange(8, dtype=np.float32)
@@ -26,6 +26,23 @@ def test_masked_access_beyond_the_end():
 
     y = run(kernel, X[:7], out=(7,), grid=3)
     np.testing.assert_array_equal(y, X[:7] + 1)
+
+
+@pytest.mark.parametrize(("n_loaded", "n_stored"), [(10, 10), (11, 10), (10, 11)])
+def test_checks_of_indices_look_at_what_masks_ask_for(n_loaded, n_stored):
+    def double(x_ref, o_ref):
+        index = pallas.program_id(0) * 4 + jnp.arange(4)
+        x = triton.load(x_ref.at[index], mask=index < n_loaded, other=0.0)
+        triton.store(o_ref.at[index], x * 2, mask=index < n_stored)
+
+    x = np.arange(10, dtype=np.float32)
+    call = pallas_call(double, pl.ShapeDtypeStruct((10,), np.float32), grid=3)
+    error, y = checkify.checkify(call, errors=checkify.index_checks)(x)
+    if n_loaded == n_stored == 10:
+        assert error.get() is None
+        np.testing.assert_array_equal(y, x * 2)
+    else:
+        assert "index 10 is out of bounds for axis 0 with size 10" in error.get()
 
 
 def test_masked_access_of_rows_and_windows():

@@ -8,13 +8,13 @@ from typing import Any
 import numpy as np
 
 from pellucid._machine.base import dtypes
-from pellucid._machine.ir import Operands, Results, ShapedArray
+from pellucid._machine.ir import Lineage, Operands, Results, ShapedArray
 from pellucid._machine.primitives.arithmetic import div_p
 from pellucid._machine.primitives.assembly import stack
 from pellucid._machine.primitives.conversion import convert_element_type
 from pellucid._machine.primitives.gather import gather_p
 from pellucid._machine.primitives.index_dims import window_sizes
-from pellucid._machine.primitives.logical import bitwise_or, eq, gt, lt, ne
+from pellucid._machine.primitives.logical import bitwise_and, bitwise_or, eq, gt, lt, ne
 from pellucid._machine.primitives.movement import broadcast_in_dim, reshape
 from pellucid._machine.primitives.reduction import argmax, reduce_or
 from pellucid._machine.primitives.scatter import (
@@ -134,6 +134,20 @@ _INDICES: dict[Any, Callable[[Sequence[Any], Any], tuple[Any, list[int], list[in
 }
 
 
+NOWHERE = np.int32(np.iinfo(np.int32).max)
+"""The position of elements that a masked access leaves out."""
+MASKED = Lineage("masked", ())
+"""The lineage of masked reads and writes, whose positions may be `NOWHERE`."""
+
+
+def _is_masked(equation: Any) -> bool:
+    """Whether an equation is a masked access, or made of one by transformations."""
+    lineage = equation.lineage
+    while lineage is not None and lineage is not MASKED:
+        lineage = lineage.origins[0].lineage if lineage.origins else None
+    return lineage is MASKED
+
+
 def _check_indices(notes: FailureNotes, equation: Any, operands: Operands) -> None:
     indices, axes, last = _INDICES[equation.primitive](operands, equation.params)
     aval = type_of(indices)
@@ -143,6 +157,8 @@ def _check_indices(notes: FailureNotes, equation: Any, operands: Operands) -> No
     shape = type_of(flat).shape
     largest = broadcast_in_dim(np.asarray(last, _INT32), shape, (1,))
     outside = bitwise_or(lt(flat, np.zeros(shape, _INT32)), gt(flat, largest))
+    if _is_masked(equation):
+        outside = bitwise_and(outside, ne(flat, broadcast_in_dim(NOWHERE, shape, ())))
     outside = reshape(outside, (aval.size,))
     position = argmax(outside, 0, _INT32)
     value = dynamic_index_in_dim(reshape(flat, (aval.size,)), position, 0, False)
