@@ -643,6 +643,10 @@ class DebugSession:
             i for i, level in enumerate(self.levels) if self._kernel_program(level) is not None
         ]
         if depths:
+            found = self._kernel_program(self.levels[depths[-1]])
+            assert found is not None
+            # Before anything moves: a jump that is refused leaves the session where it is.
+            _check_position(found[0], position)
             del self.levels[depths[-1] :]
         else:
             self._leave_lines()
@@ -654,19 +658,12 @@ class DebugSession:
                     "there is no kernel here whose programs one could jump to.",
                     do="Go to the line that calls one, or before it, in its program.",
                 )
+            _check_position(frame.jaxpr.equations[ahead[0]].params.kernel, position)
             self._stepper.move(ahead[0])
             self._stepper.forward(into=True)
         kernel = kernel_of(self._stepper.top.frame.jaxpr)
-        sizes = None if kernel is None else kernel.grid
-        if (
-            sizes is None
-            or len(position) != len(sizes)
-            or not all(n is None or 0 <= i < n for i, n in zip(position, sizes, strict=True))
-        ):
-            raise ArgumentValueError(
-                "the grid has no such program.", got=f"{position}, grid {sizes}"
-            )
-        assert kernel is not None
+        if kernel is None:  # a derivative, or a batch of kernels
+            raise ArgumentValueError("the program of this kernel has no grid to jump in.")
         loop = self._stepper.top.call
         if loop is not None and loop.is_loop:
             self._stepper.levels.pop()
@@ -1184,6 +1181,15 @@ class DebugSession:
             return []
         file, line = shown[-1].file, shown[-1].line
         return listing(file, line, 2)
+
+
+def _check_position(kernel: Any, position: tuple[int, ...]) -> None:
+    """Raise ArgumentValueError if the grid of a kernel has no program at `position`."""
+    sizes = kernel.grid
+    if len(position) != len(sizes) or not all(
+        i >= 0 and (n is None or i < n) for i, n in zip(position, sizes, strict=True)
+    ):
+        raise ArgumentValueError("the grid has no such program.", got=f"{position}, grid {sizes}")
 
 
 def _with_dtype(value: Any, dtype: Any) -> Any:

@@ -167,6 +167,9 @@ def test_jumps_from_outside_and_what_there_is_none_of():
     assert session.stack()[-1].run == "(program (1,) of grid (3,))"
     with pytest.raises(ArgumentValueError, match="no such program"):
         session.jump((3,))
+    assert session.stack()[-1].run == "(program (1,) of grid (3,))"
+    session.jump((2,))
+    assert session.stack()[-1].run == "(program (2,) of grid (3,))"
     with pytest.raises(ArgumentValueError, match="no such program"):
         debug(function)(X).step().jump((1, 0))
     with pytest.raises(ArgumentValueError, match="no kernel here"):
