@@ -71,6 +71,15 @@ def test_masked_access_of_more_than_the_reference_has():
             access()
 
 
+@pytest.mark.parametrize(
+    ("part", "text"),
+    [(pallas.ds(6, 3), "6:9"), (pallas.ds(9, 1), "9:10"), (pallas.ds(0, 3, 4), ":12:4")],
+)
+def test_slices_out_of_bounds_are_named_with_their_end(part, text):
+    with pytest.raises(ValueError, match=f"\n  {text} for an axis of size 8"):
+        run(lambda x_ref, o_ref: o_ref.set(x_ref[part].sum()), X)
+
+
 def test_a_masked_store_of_a_repeated_position_writes_what_its_mask_takes():
     def kernel(x_ref, o_ref):
         o_ref[...] = jnp.zeros_like(o_ref)

@@ -72,7 +72,7 @@ class Check(Runs, WithoutResults[CheckParams]):
             "a `check` can't be compiled without `checkify`.",
             got=[line for line in [describe(site.source) for site in params.sites[:3]] if line],
             do="Wrap the function in `checkify`: `error, result = jit(checkify(f))(x)`, and look with `error.throw()`; "
-            "or use `debug_check`, which does nothing without `checkify`.",
+            "or use `checkify.debug_check`, which does nothing without `checkify`.",
         )
 
 

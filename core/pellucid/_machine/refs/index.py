@@ -203,9 +203,10 @@ def _moving_window(caller: str, entry: Slice, dim: int) -> ReferenceWindow:
 def check_window(caller: str, window: ReferenceWindow, dim: int) -> None:
     """Raise ArgumentValueError for a window that isn't within an axis of size `dim`."""
     if window.span > dim or not -dim <= (window.start or 0) <= dim - window.span:
+        stop = (window.start or 0) + window.size * window.stride + 1  # so that the text names it
         raise ArgumentValueError(
             f"{caller}: the slice is out of bounds.",
-            got=f"{window.text(dim, 'start')} for an axis of size {dim}",
+            got=f"{window.text(max(dim, stop), 'start')} for an axis of size {dim}",
         )
 
 
