@@ -165,6 +165,7 @@ OPERATIONS = {
     "sigmoid": pl.nn.sigmoid,
     "gelu": lambda x: pl.nn.gelu(x, approximate=False),
     "roots": lambda x: jnp.sqrt(abs(x)) + lax.rsqrt(abs(x) + 1) + jnp.cbrt(x),
+    "errors": lambda x: lax.erf(x) + lax.erfc(x) + lax.erf_inv(x / 8),
     "powers": lambda x: x**3 + (abs(x) + 1.0) ** -2 + jnp.power(abs(x) + 0.5, 1.5),
     "rounding": lambda x: jnp.floor(x / 2) + jnp.ceil(x / 3) + jnp.round(x / 2) + jnp.sign(x),
     "comparison": lambda x: jnp.where((x > 1) | (x <= -2), x, -x) + (x != 0) + jnp.isfinite(x),

@@ -29,7 +29,7 @@ ATOMIC = {
 }  # fmt: skip
 """By number of an atomic operation what it makes of an element and a new value."""
 EXTERN = {
-    "tanh": np.tanh, "log1p": np.log1p, "expm1": np.expm1, "pow": np.power, "tan": np.tan, "rint": np.rint, "cbrt": np.cbrt, "erfc": special.erfc,
+    "tanh": np.tanh, "log1p": np.log1p, "expm1": np.expm1, "pow": np.power, "tan": np.tan, "rint": np.rint, "cbrt": np.cbrt, "erfc": special.erfc, "erfinv": special.erfinv,
     "atan2": np.arctan2, "round": lambda x: np.trunc(x + np.copysign(0.5, x)),
 }  # fmt: skip
 

@@ -71,6 +71,7 @@ for _primitive, _name in {
 }.items():
     _elementwise(_primitive, _extern(_name), widened=True)
 _elementwise(error_functions.erfc_p, _extern("erfc"), widened=True)
+_elementwise(error_functions.erf_inv_p, _extern("erfinv"), widened=True)
 
 
 @rule(arithmetic.round_p)
