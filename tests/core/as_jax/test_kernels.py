@@ -33,15 +33,16 @@ call = pl.pallas_call(
 assert (call(x, x) == 2 * x).all()
 assert flash_attention(*[jax.numpy.ones((1, 1, 16, 8))] * 3).shape == (1, 1, 16, 8)
 for use in (
-    lambda: pl.semaphore(), lambda: pltpu.InterpretParams(), lambda: pltpu.BufferType.INPUT, lambda: sys.modules["jax.experimental.pallas.ops.tpu.all_gather"].all_gather(1),
-    lambda: Mine(), lambda: plgpu.elementwise_inline_asm,
+    lambda: pl.semaphore(), lambda: pltpu.TpuInfo(), lambda: pltpu.BufferType.INPUT, lambda: sys.modules["jax.experimental.pallas.ops.tpu.all_gather"].all_gather(1),
+    lambda: Mine(), lambda: pltpu.stateful_bits((2,)),
 ):
     try:
-        result = use()
+        use()
     except NotImplementedError as error:
         assert "no such part of hand-written kernels" in str(error), error
     else:
-        assert result is plgpu.elementwise_inline_asm
+        raise AssertionError
+assert plgpu.atomic_max is pl.triton.atomic_max and pltpu.InterpretParams().detect_races is False
 try:
     import jax.experimental.pallas.nothing
 except ModuleNotFoundError as error:

@@ -306,7 +306,7 @@ def callable_of(jitted: Jitted, fun: Function) -> Any:
     call = bare = _bare_callable(jitted)
     if spec.static_nums or spec.static_names or spec.donated_nums or spec.donated_names:
         call = wrap_call(bare, spec, spec.donated_nums)
-        call._cache_size = bare._cache_size
+        call._cache_size = lambda: bare._cache_size()  # a method of a C++ function can't be pickled
     else:
         call.made_by = jitted.call_of_jit
     call = with_stages(wrapping(fun)(call), jitted)
