@@ -156,7 +156,7 @@ def gpu_losses(events: Events) -> Iterator[str]:
 def explain_error(error: str) -> str:
     """A recorder's error or warning, with a remedy where one is known.
 
-    >>> explained("CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED")[:46]
+    >>> explain_error("CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED")[:46]
     'Another profiler is attached to this process, '
     """
     if "INSUFFICIENT_PRIVILEGES" in error:

@@ -179,7 +179,7 @@ def group_rows(*columns: Column) -> Column:
 def rank(column: Column) -> tuple[Column, Column]:
     """(sorted unique values of a column, index of each row's value among them).
 
-    >>> [each.tolist() for each in ranked(np.array([7, 3, 7]))]
+    >>> [each.tolist() for each in rank(np.array([7, 3, 7]))]
     [[3, 7], [1, 0, 1]]
     """
     low, high = int(column.min(initial=0)), int(column.max(initial=0))

@@ -54,7 +54,7 @@ def line_number_text(sources: Sources, file: str, line: int) -> str:
 def count_text(count: int, noun: str, plural: str = "") -> str:
     """A count with its noun, in singular or plural.
 
-    >>> counted(1, "step"), counted(2, "step")
+    >>> count_text(1, "step"), count_text(2, "step")
     ('1 step', '2 steps')
     """
     return f"{count} {noun if count == 1 else plural or f'{noun}s'}"

@@ -30,7 +30,7 @@ def varints(data: Bytes, positions: Positions) -> tuple[npt.NDArray[np.uint64], 
 def pack(message: bytes, start: int, end: int) -> list[int]:
     """Decodes the varints of a packed repeated field.
 
-    >>> packed(bytes([0x01, 0x96, 0x01]), 0, 3)
+    >>> pack(bytes([0x01, 0x96, 0x01]), 0, 3)
     [1, 150]
     """
     values: list[int] = []

@@ -89,7 +89,7 @@ def is_private_module(name: str) -> bool:
 def resolve(target: str) -> Any:
     """The object of a dotted name: a module, or an attribute of the longest module that there is.
 
-    >>> resolved("pellucid._machine.base.config.config.update").__name__
+    >>> resolve("pellucid._machine.base.config.config.update").__name__
     'update'
     """
     try:

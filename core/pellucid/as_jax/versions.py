@@ -15,7 +15,7 @@ def reported_version() -> str:
     """The version reported as `jax.__version__`: the chosen one, else that of the installed jaxlib if supported, else
     the reference's.
 
-    >>> is_supported(answered())
+    >>> is_supported(reported_version())
     True
     """
     if _chosen:

@@ -66,7 +66,7 @@ for _class in _CLASSES.values():
 def with_array_dtype(x: Any) -> Any:
     """`x` with the dtype that it has as an array: Python numbers get one, NumPy's arrays lose 64 bits where they are off.
 
-    >>> typed(2.0).dtype, typed(np.ones(1)).dtype, typed(True)
+    >>> with_array_dtype(2.0).dtype, with_array_dtype(np.ones(1)).dtype, with_array_dtype(True)
     (dtype('float32'), dtype('float32'), True)
     """
     number_class = _CLASSES.get(type(x))

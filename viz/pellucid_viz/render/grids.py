@@ -26,7 +26,7 @@ def title(kernel: GridKernelRecord) -> str:
 def count_with_noun(count: int, noun: str) -> str:
     """`count` with a noun, in the plural unless it is 1.
 
-    >>> counted(1, "program"), counted(4096, "program")
+    >>> count_with_noun(1, "program"), count_with_noun(4096, "program")
     ('1 program', '4,096 programs')
     """
     return f"{count:,} {noun}{'' if count == 1 else 's'}"

@@ -37,7 +37,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 def copy_with_name(function: F, name: str, module: str | None = None) -> F:
     """A copy of a Python function with another name, also in its docstring, and optionally with another `module`.
 
-    >>> renamed(ints, "axes")([1]), renamed(ints, "axes").__name__
+    >>> copy_with_name(ints, "axes")([1]), copy_with_name(ints, "axes").__name__
     ((1,), 'axes')
     """
     original: Any = function
@@ -104,7 +104,7 @@ def wrapping(function: Any, *, updated: Sequence[str] = ("__dict__",)) -> Callab
 def insert_at(values: Sequence[Any], position: Any, *new: Any) -> tuple[Any, ...]:
     """`values` with `new` ones at `position`.
 
-    >>> inserted((2, 3), 1, 5)
+    >>> insert_at((2, 3), 1, 5)
     (2, 5, 3)
     """
     return (*values[:position], *new, *values[position:])
@@ -113,7 +113,7 @@ def insert_at(values: Sequence[Any], position: Any, *new: Any) -> tuple[Any, ...
 def replace_axis_size(shape: Sequence[Any], axis: int, *sizes: Any) -> tuple[Any, ...]:
     """`shape`, or another sequence, with `sizes` in place of the entry at `axis`.
 
-    >>> resized((2, 6, 3), 1, 2, 3), resized((2, 6, 3), 1)
+    >>> replace_axis_size((2, 6, 3), 1, 2, 3), replace_axis_size((2, 6, 3), 1)
     ((2, 2, 3, 3), (2, 3))
     """
     return (*shape[:axis], *sizes, *shape[axis + 1 :])
@@ -122,7 +122,7 @@ def replace_axis_size(shape: Sequence[Any], axis: int, *sizes: Any) -> tuple[Any
 def merge_by_mask(mask: Iterable[bool], values: Iterable[Any], others: Iterable[Any]) -> list[Any]:
     """`others`, with the next of `values` in place of each element where `mask` is true.
 
-    >>> filled([True, False, True], "ab", [0, 1, 2])
+    >>> merge_by_mask([True, False, True], "ab", [0, 1, 2])
     ['a', 1, 'b']
     """
     rest = iter(values)

@@ -99,7 +99,7 @@ def _names(axes: Sequence[AxisName]) -> str:
 def sharding_text(operand: Operand, mesh: AbstractMesh) -> str:
     """Sharding of `operand` over `mesh` in words, for messages.
 
-    >>> in_words(Operand((8, 4), PartitionSpec("x", None)), AbstractMesh((2,), ("x",)))
+    >>> sharding_text(Operand((8, 4), PartitionSpec("x", None)), AbstractMesh((2,), ("x",)))
     "dimension 0 is sharded over 'x' (2 parts)"
     """
     parts = [

@@ -86,7 +86,7 @@ def map_over_leading(
 ) -> Any:
     """`function` over leading dimensions: for each of them, which of the `arrays` have it in front.
 
-    >>> over_mapped(lambda x, y: x * y, [(True, False)], jnp.arange(3), 2)
+    >>> map_over_leading(lambda x, y: x * y, [(True, False)], jnp.arange(3), 2)
     Array([0, 2, 4], dtype=int32)
     """
     for flags in reversed(mapped):
