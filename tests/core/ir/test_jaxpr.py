@@ -1,5 +1,8 @@
 """Programs as values: what users read of their equations."""
 
+import functools
+import re
+
 import numpy as np
 import pytest
 
@@ -50,6 +53,40 @@ def test_programs_say_who_asked_for_their_trace_and_where_their_function_is():
     body = scan.params["jaxpr"].jaxpr.debug_info
     assert (body.traced_for, body.func_name, body.arg_names) == ("scan", "step", ("carry", "w"))
     assert body.func_src_info.startswith(f"step at {__file__}:")
+
+
+def scaled(x):
+    return 2 * x
+
+
+def with_wrapper(f):
+    @functools.wraps(f)
+    def wrapper(*args):
+        return f(*args)
+
+    return wrapper
+
+
+@pytest.mark.parametrize(
+    "wrap",
+    [
+        functools.partial,
+        with_wrapper,
+        lambda f: functools.partial(pl.grad(functools.partial(f))),
+        pl.vmap,
+        pl.grad,
+        pl.checkpoint,
+    ],
+    ids=["partial", "wraps", "both", "vmap", "grad", "checkpoint"],
+)
+def test_wrapped_functions_begin_where_they_are_defined(wrap):
+    info = pl.make_jaxpr(wrap(scaled))(np.ones(2) if wrap is pl.vmap else 1.0).jaxpr.debug_info
+    assert info.func_src_info == f"scaled at {__file__}:{scaled.__code__.co_firstlineno}"
+
+
+def test_functions_of_the_library_begin_where_they_are_defined():
+    info = pl.make_jaxpr(pl.nn.relu)(1.0).jaxpr.debug_info
+    assert re.fullmatch(r"relu at .*activations\.py:\d+", info.func_src_info)
 
 
 def test_a_program_takes_the_four_fields_of_another():

@@ -36,15 +36,24 @@ from .operands import type_of, types_of
 
 def source_of(function: Function, name: str | None = None) -> str:
     """The name of `function` (by default its own) and where it begins, such as `loss at train.py:12`; without Python
-    code the name alone.
+    code the name alone. What wraps a function begins where that does.
     """
     name = name or name_of(function)
-    if isinstance(function, functools.partial):
-        return source_of(function.func, name)
-    code = code_of(function) or code_of(getattr(function, "__wrapped__", function))
+    code = code_of(_innermost(function))
     if not isinstance(code, CodeType):
         return name
     return f"{name} at {code.co_filename}:{code.co_firstlineno}"
+
+
+def _innermost(function: Any) -> Any:
+    """The function within partials and wrappers; an object whose `__wrapped__` doesn't end is taken as it is."""
+    while isinstance(function, functools.partial):
+        function = function.func
+    try:
+        inner = inspect.unwrap(function)
+    except ValueError:
+        return function
+    return _innermost(inner) if isinstance(inner, functools.partial) else inner
 
 
 def compares_by_identity(function: object) -> bool:
