@@ -1,7 +1,9 @@
 """Measured peaks of the machine are kept, and stand in the sessions that follow."""
 
+from collections.abc import Callable
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 import pellucid as pl
@@ -26,6 +28,23 @@ def test_peaks_are_kept_for_the_machine(tmp_path: Path, monkeypatch: pytest.Monk
     assert record.peaks.flops_per_second == peaks.flops_per_second
     (tmp_path / "pellucid" / "peaks.json").write_text("{broken")
     assert measured_peaks() is None
+
+
+def test_options_of_users_change_no_measured_peak(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(peaks_module, "MATRIX_SIZE", 8)
+    monkeypatch.setattr(peaks_module, "BANDWIDTH_BYTES", 1 << 10)
+    results: list[pl.Array] = []
+
+    def run_once(run: Callable[[], pl.Array]) -> float:
+        results.append(run())
+        return 1.0
+
+    monkeypatch.setattr(peaks_module, "_fastest", run_once)
+    with pl.enable_x64(True), pl.numpy_dtype_promotion("strict"):
+        measure_peaks(keep=False)
+    product, updated = results
+    assert product.dtype == np.float32
+    assert updated.nbytes == 1 << 10
 
 
 def test_the_share_of_the_roofline_is_that_of_its_slower_side() -> None:
