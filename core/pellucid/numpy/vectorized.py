@@ -68,7 +68,7 @@ def vectorize(
     "(3),(3)->(3)"; by default it takes and gives scalars. Positions or names of arguments in `excluded` go to `pyfunc` as they are, and so does None.
 
     Raises: ShapeError for arguments that don't have the dimensions or don't broadcast, ArgumentTypeError for another
-    number of arguments than the signature has.
+    number of arguments than the signature has, ArgumentValueError if some of them are None.
     Source: NumPy, generalized universal function API.
 
     >>> import pellucid.numpy as jnp

@@ -68,6 +68,7 @@ WITH_NAMES = {
     "checkpoint": pl.checkpoint,
     "custom_jvp": pl.custom_jvp,
     "custom_vjp": pl.custom_vjp,
+    "vectorize": jnp.vectorize,
 }
 
 

@@ -29,6 +29,7 @@ from .config import (
     numpy_rank_promotion,
     transfer_guard_host_to_device,
 )
+from .functional import wrapping
 from .late import late
 from .narrowing import is_host_array
 
@@ -157,7 +158,7 @@ class _UsersFunction:
     """Wraps a function that library code received: it runs with the options of the code that called the library."""
 
     def __init__(self, function: Callable[..., Any]) -> None:
-        functools.update_wrapper(self, function)
+        wrapping(function)(self)
         self.function = function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
