@@ -7,21 +7,31 @@ Everywhere else programs run one after another, and an operation is what `update
 from __future__ import annotations
 
 import functools
+import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid._machine.base import ArgumentTypeError, dtypes
+from pellucid._machine.base import ArgumentTypeError, Shape, UnsupportedError, dtypes
 from pellucid._machine.higher_order.jitted import jit
 from pellucid._machine.higher_order.loops import fori_loop
 from pellucid._machine.ir import Operands, read_effect, write_effect
-from pellucid._machine.primitives import convert_element_type, reshape, select_n, zero_of
+from pellucid._machine.primitives import convert_element_type, iota, reshape, select_n, zero_of
 from pellucid._machine.primitives.arithmetic import max as larger, min as smaller
 from pellucid._machine.primitives.logical import bitwise_and, bitwise_or, bitwise_xor
 from pellucid._machine.primitives.scatter import scatter_add, scatter_max, scatter_min
 from pellucid._machine.refs import index as indexing
-from pellucid._machine.refs.access import get, part_of, replace_part, set as set_part
-from pellucid._machine.refs.index import RefIndex
+from pellucid._machine.refs.access import (
+    Bitcast,
+    RefView,
+    Step,
+    get,
+    part_of,
+    replace_part,
+    set as set_part,
+)
+from pellucid._machine.refs.index import RefIndex, has_vectors
 from pellucid._machine.refs.primitives import Write
 from pellucid._machine.tracing import bind, bind1, type_of
 from pellucid._machine.transforms.jvp import jvp
@@ -38,6 +48,9 @@ COMBINE = {
     "xchg": lambda old, new: new,
 }
 """By operation what it makes of an element and a new value."""
+
+BITWISE = ("and", "or", "xor")
+"""Operations on integers alone."""
 
 SCATTER = {"add": scatter_add, "max": scatter_max, "min": scatter_min}
 """By operation the scatter that combines repeated positions as it does."""
@@ -109,13 +122,15 @@ def updated(
     old = indexing.read(whole, index, operands)
     if operation == "cas":
         return indexing.write(whole, index, operands, select_n(old == which, old, value)), old
-    if not indexing.has_vectors(operands):  # no position is repeated
+    if not has_vectors(operands):  # no position is repeated
         new = select_n(which, old, COMBINE[operation](old, value))
         return indexing.write(whole, index, operands, new), old
     if operation in SCATTER:
         nothing = np.broadcast_to(_neutral(operation, whole.dtype), value.shape)
         value = select_n(which, nothing, value)
         return indexing.scatter_at(whole, index, operands, value, SCATTER[operation]), old
+    if not value.size:
+        return whole, old
     return _one_by_one(operation, whole, index, operands, value, which), old
 
 
@@ -127,7 +142,10 @@ def _neutral(operation: str, dtype: Any) -> np.generic:
     if dtype == np.bool_:
         return np.bool_(operation == "min")
     if dtypes.is_inexact(dtype):
-        return dtype.type(-np.inf if operation == "max" else np.inf)
+        sign = -1 if operation == "max" else 1
+        [infinite] = np.array([sign * np.inf]).astype(dtype)
+        # Some dtypes of 8 bits and fewer have no infinite number, but a largest one.
+        return infinite if np.isinf(infinite) else dtype.type(sign * dtypes.finfo(dtype).max)
     limits = dtypes.iinfo(dtype)
     return dtype.type(limits.min if operation == "max" else limits.max)
 
@@ -137,7 +155,8 @@ def _one_by_one(
 ) -> Any:
     """An array after its elements at an index are combined with values in turn."""
     end = np.int32(whole.size)
-    places = reshape(select_n(which, np.broadcast_to(end, value.shape), indexing.places(index, operands)), (value.size,))  # fmt: skip
+    places = _places(whole.shape, [(index, tuple(operands))])
+    places = reshape(select_n(which, np.broadcast_to(end, value.shape), places), (value.size,))
     values = reshape(value, (value.size,))
 
     def step(k: Any, flat: Any) -> Any:
@@ -151,18 +170,61 @@ def _one_by_one(
 def _update(operation: str, ref: Any, idx: Any, value: Any, mask: Any) -> Any:
     name = f"atomic_{operation}"
     view = part_of(name, ref, idx)
+    if operation in BITWISE and view.dtype.kind not in "iub":
+        raise ArgumentTypeError(f"{name} takes integers.", got=_text(view))
     value = fitting(name, "value", convert_element_type(value, view.dtype), view.shape)
     which = fitting(name, "mask", True if mask is None else mask, view.shape)
+    return _bound(operation, view, value, which)
+
+
+def _bound(operation: str, view: RefView, value: Any, which: Any) -> Any:
+    """The part that is viewed, before its operation with `value`."""
     (index, operands), *inner = view.steps
-    if inner:  # a view of a view isn't in memory as it is seen
-        change = lambda part, index, operands, value: updated(
-            AtomicParams(index, operation), part, value, which, *operands
-        )[0]
-        old = get(view)
-        replace_part(view, value, change)
+    if not inner:
+        params = AtomicParams(index, operation)
+        return bind1(atomic_update_p, view.ref, value, which, *operands, params=params)
+    # A view of a view isn't in memory as it is seen.
+    old = get(view)
+    if not any(type(step) is RefIndex and has_vectors(x) for step, x in view.steps[:-1]):
+        replace_part(view, value, functools.partial(_changed, operation, which))
         return old
-    params = AtomicParams(index, operation)
-    return bind1(atomic_update_p, view.ref, value, which, *operands, params=params)
+    # An outer view may have an element several times, so that it can't be changed and written back.
+    if any(type(step) is Bitcast for step, _ in inner):
+        raise UnsupportedError(
+            f"atomic_{operation} can't change bits of elements that arrays of positions select.",
+            got=_text(view),
+            do="Give the positions to the view of the bits: `ref.bitcast(dtype).at[positions]`.",
+        )
+    whole = get(view.ref)
+    each = [reshape(x, (view.size,)) for x in (_places(whole.shape, view.steps), value, which)]
+    places, value, which = each
+    in_order = RefIndex((whole.size,), (None,), 0)
+    flat = _changed(operation, which, reshape(whole, (whole.size,)), in_order, [places], value)
+    set_part(view.ref, ..., reshape(flat, whole.shape))
+    return old
+
+
+def _changed(
+    operation: str, which: Any, part: Any, index: RefIndex, operands: Operands, value: Any
+) -> Any:
+    """An array after an atomic operation on its part at an index."""
+    return updated(AtomicParams(index, operation), part, value, which, *operands)[0]
+
+
+def _places(shape: Shape, steps: Sequence[Step]) -> Any:
+    """For each element that `steps` lead to its place in an array of `shape`, in row-major order; their number for one outside."""
+    size = np.int32(math.prod(shape))
+    found = reshape(iota(np.int32, int(size)), shape)
+    for step, operands in steps:
+        if type(step) is RefIndex:
+            found = indexing.read(found, step, operands, outside=size)
+        else:
+            found = step.apply(found)
+    return found
+
+
+def _text(view: RefView) -> str:
+    return f"{type_of(view.ref).text()}, part of shape {list(view.shape)}"
 
 
 def atomic_add(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
@@ -211,7 +273,7 @@ def atomic_and(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> A
     >>> ref
     Ref([2, 7], dtype=int32)
     """
-    return _bitwise("and", x_ref_or_view, idx, val, mask)
+    return _update("and", x_ref_or_view, idx, val, mask)
 
 
 def atomic_or(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
@@ -224,7 +286,7 @@ def atomic_or(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> An
     >>> ref
     Ref([5, 8], dtype=int32)
     """
-    return _bitwise("or", x_ref_or_view, idx, val, mask)
+    return _update("or", x_ref_or_view, idx, val, mask)
 
 
 def atomic_xor(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
@@ -237,13 +299,7 @@ def atomic_xor(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> A
     >>> ref
     Ref([7, 2], dtype=int32)
     """
-    return _bitwise("xor", x_ref_or_view, idx, val, mask)
-
-
-def _bitwise(operation: str, ref: Any, idx: Any, value: Any, mask: Any) -> Any:
-    if ref.dtype.kind not in "iub":
-        raise ArgumentTypeError(f"atomic_{operation} takes integers.", got=type_of(ref).text())
-    return _update(operation, ref, idx, value, mask)
+    return _update("xor", x_ref_or_view, idx, val, mask)
 
 
 def atomic_xchg(x_ref_or_view: Any, idx: Any, val: Any, *, mask: Any = None) -> Any:
@@ -265,12 +321,7 @@ def atomic_cas(ref: Any, cmp: Any, val: Any) -> Any:
     (Array(3, dtype=int32), Array(4, dtype=int32), Ref(4, dtype=int32))
     """
     view = part_of("atomic_cas", ref, ...)
-    (index, operands), *inner = view.steps
-    if view.shape or inner:
-        raise ArgumentTypeError(
-            "atomic_cas takes a reference to one element.",
-            got=f"{type_of(view.ref).text()}, part of shape {list(view.shape)}",
-        )
+    if view.shape:
+        raise ArgumentTypeError("atomic_cas takes a reference to one element.", got=_text(view))
     value, compared = (convert_element_type(x, view.dtype) for x in (val, cmp))
-    params = AtomicParams(index, "cas")
-    return bind1(atomic_update_p, view.ref, value, compared, *operands, params=params)
+    return _bound("cas", view, value, compared)

@@ -219,6 +219,80 @@ def test_atomic_operations_on_bits(name, combine):
     np.testing.assert_array_equal(y, expected)
     with pytest.raises(TypeError, match="takes integers"):
         getattr(triton, f"atomic_{name}")(pl.new_ref(X), 0, 1.0)
+    with pytest.raises(TypeError, match="takes integers"):
+        getattr(triton, f"atomic_{name}")(pl.new_ref(X).at[0:2], 0, 1.0)
+    with pytest.raises(ValueError, match=f"atomic_{name} needs a reference"):
+        getattr(triton, f"atomic_{name}")([1], 0, 1)
+
+
+TWICE = np.array([0, 0, 1, 1, 9])
+"""Positions of which some are repeated, and one is outside."""
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "expected"),
+    [
+        ("add", [10, 20, 30, 40, 50], [30, 71, 2]),
+        ("max", [10, 20, 5, 40, 50], [20, 40, 2]),
+        ("min", [-1, -2, 5, -3, -9], [-2, -3, 2]),
+        ("xchg", [10, 20, 30, 40, 50], [20, 40, 2]),
+        ("or", [1, 2, 4, 8, 16], [3, 13, 2]),
+    ],
+)
+def test_atomic_operations_on_views_of_repeated_elements(name, values, expected):
+    operation = getattr(triton, f"atomic_{name}")
+    ref = pl.new_ref(np.arange(3))
+    old = operation(ref.at[TWICE].reshape(5, 1), (slice(None), 0), np.array(values))
+    np.testing.assert_array_equal(old, [0, 0, 1, 1, 2])
+    np.testing.assert_array_equal(ref[...], expected)
+    ref = pl.new_ref(np.arange(3))
+    operation(ref.at[TWICE].at[1:], ..., np.array(values[1:]), mask=np.arange(4) < 1)
+    once = pl.new_ref(np.arange(3))
+    operation(once, 0, values[1])
+    np.testing.assert_array_equal(ref[...], once[...])
+
+
+def test_atomic_operations_on_an_element_of_a_view():
+    ref = pl.new_ref(np.arange(6).reshape(2, 3))
+    assert triton.atomic_cas(ref.at[0].at[1], 1, 11) == 1
+    assert triton.atomic_cas(ref.at[np.array([1, 1])].at[0, 2], 5, 55) == 5
+    assert triton.atomic_cas(ref.at[np.array([9, 9])].at[0, 2], 55, 7) == 55  # outside: dropped
+    np.testing.assert_array_equal(ref[...], [[0, 11, 2], [3, 4, 55]])
+    with pytest.raises(TypeError, match=r"one element.*\n.*part of shape \[3\]"):
+        triton.atomic_cas(ref.at[0], 1, 2)
+    with pytest.raises(NotImplementedError, match="bits of elements that arrays of positions"):
+        triton.atomic_xor(ref.at[np.array([0, 0])].bitcast(np.uint32), 0, 1)
+
+
+def test_derivatives_of_atomic_operations_on_views_of_repeated_elements():
+    def total(x, values):
+        ref = pl.new_ref(x)
+        triton.atomic_add(ref.at[TWICE].reshape(5, 1), ..., values[:, None])
+        return (ref[...] * np.array([1, 10, 100], np.float32)).sum()
+
+    x, values = np.ones(3, np.float32), np.arange(5, dtype=np.float32)
+    for found in (pl.grad(total, (0, 1))(x, values), pl.jacfwd(total, (0, 1))(x, values)):
+        np.testing.assert_array_equal(found[0], [1, 10, 100])
+        np.testing.assert_array_equal(found[1], [1, 1, 10, 10, 0])
+
+
+def test_atomic_operations_at_no_position():
+    ref = pl.new_ref(X)
+    for name in ("add", "max", "min", "xchg"):
+        old = getattr(triton, f"atomic_{name}")(ref, np.zeros(0, np.int32), X[:0])
+        assert old.shape == X[:0].shape
+    np.testing.assert_array_equal(ref[...], X)
+
+
+@pytest.mark.parametrize("dtype", ["float8_e4m3fn", "float8_e5m2", "float4_e2m1fn", "int4"])
+@pytest.mark.parametrize(("name", "expected"), [("max", [1, 2]), ("min", [1, 1])])
+def test_masked_atomic_extremes_of_small_dtypes(dtype, name, expected):
+    """Of dtypes without infinite numbers, too, elements stay as they are where the mask is False."""
+    dtype = getattr(jnp, dtype)
+    ref = pl.new_ref(jnp.ones(2, dtype))
+    values, mask = jnp.array([0, 2, 1, 0]).astype(dtype), np.array([False, True, True, False])
+    getattr(triton, f"atomic_{name}")(ref, np.array([0, 1, 1, 1]), values, mask=mask)
+    np.testing.assert_array_equal(ref[...].astype(np.float32), expected)
 
 
 def test_names_of_the_reference_are_there():

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import operator
 from collections.abc import Sequence
 from typing import Any, NamedTuple
@@ -270,13 +269,14 @@ def has_vectors(operands: Operands) -> bool:
     return any(type_of(x).shape for x in operands)
 
 
-def read(array: Any, index: RefIndex, operands: Operands) -> Any:
-    """`array[index]`; positions out of bounds are clamped."""
+def read(array: Any, index: RefIndex, operands: Operands, outside: Any = None) -> Any:
+    """`array[index]`; positions out of bounds are clamped, or those of arrays give the number `outside`."""
     if index.is_full:
         return array
     if has_vectors(operands):
         points, numbers, sizes = _points(index, operands)
-        return gather(array, points, numbers, sizes, mode=GatherScatterMode.CLIP)
+        mode = GatherScatterMode.CLIP if outside is None else GatherScatterMode.FILL_OR_DROP
+        return gather(array, points, numbers, sizes, mode=mode, fill_value=outside)
     starts, spans, strides = _starts(index, operands), _spans(index), _strides(index)
     if operands:
         array, starts = dynamic_slice(array, starts, spans), [0] * len(spans)
@@ -311,17 +311,6 @@ def scatter_at(array: Any, index: RefIndex, operands: Operands, new: Any, combin
     points, (offsets, collapsed, axes, *_), _ = _points(index, operands)
     numbers = ScatterDimensionNumbers(offsets, collapsed, axes)
     return combine(array, points, new, numbers, unique_indices=not has_vectors(operands))
-
-
-def places(index: RefIndex, operands: Operands) -> Any:
-    """For each element of `array[index]` its place among the elements of the array, in row-major order; their number for
-    positions out of bounds.
-    """
-    size = math.prod(index.shape)
-    every = reshape(iota(_INT32, size), index.shape)
-    points, numbers, sizes = _points(index, operands)
-    mode = GatherScatterMode.FILL_OR_DROP
-    return gather(every, points, numbers, sizes, mode=mode, fill_value=np.int32(size))
 
 
 def _points(index: RefIndex, operands: Operands) -> tuple[Any, GatherDimensionNumbers, Shape]:
