@@ -70,17 +70,22 @@ class _Attention(Primitive[AttentionParams]):
 
     def batch(self, axis, operands, dims, params):
         b = _element_shape(operands[0], dims[0])[0]
-        merged = [self._merged(axis.size, b, x, d) for x, d in strict_zip(operands, dims)]
+        bias = self.kinds[0].index("bias") if params.setting.has_bias else None
+        merged = [
+            # Only the bias may be one for all elements, if it has a batch axis of size 1.
+            x
+            if i == bias and dim is None and type_of(x).shape[0] == 1
+            else self._merged(axis.size, b, x, dim)
+            for i, (x, dim) in enumerate(strict_zip(operands, dims))
+        ]
         results = bind(self, *merged, params=params)
         split = [reshape(x, (axis.size, b, *type_of(x).shape[1:])) for x in results]
         return split, [0] * len(split)
 
     @staticmethod
     def _merged(size: int, b: int, x: Any, dim: int | None) -> Any:
-        """`x` with the new axis as part of its batch axis, which has size `b`, or 1 for all."""
+        """`x` with the new axis as part of its batch axis, whose size becomes `size` times `b`."""
         shape = _element_shape(x, dim)
-        if dim is None and shape[0] == 1:
-            return x
         x = broadcast_to(x, (size, *shape)) if dim is None else move_axis(x, dim, 0)
         return reshape(broadcast_to(x, (size, b, *shape[1:])), (size * b, *shape[1:]))
 

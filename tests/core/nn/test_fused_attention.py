@@ -75,6 +75,20 @@ def test_batches(name, dims):
     assert_same(lambda how: pl.vmap(pl.grad(loss(how, **options)), dims), *batches)
 
 
+@pytest.mark.parametrize("dims", [(0, 0, 0), (0, None, None), (None, 0, None)])
+def test_batches_of_single_examples(dims):
+    """What all elements share has a batch axis of size 1, as a bias that all share has."""
+    example, bias = (QUERY[:1], KEY[:1], VALUE[:1]), np.asarray(BIAS)
+    batches = [
+        x if d is None else jnp.stack([x, x * 0.5]) for x, d in zip(example, dims, strict=True)
+    ]
+    sum_of = lambda how: lambda q, k, v: attention(how, bias=bias)(q, k, v).astype(np.float32).sum()
+    gradient = lambda how: pl.vmap(pl.grad(sum_of(how), argnums=(0, 1, 2)), dims)
+    assert_same(gradient, *batches)
+    [(_, _, types)] = calls_of(pl.vmap(attention("cudnn", bias=bias), dims), *batches)
+    assert re.findall(r"tensor<(\d)", types) == ["2", "2", "2", "1"]
+
+
 @pytest.mark.parametrize("dims", [(0, 0), (None, 0), (0, None)])
 def test_gradients_by_the_bias(dims):
     bias = array(1, 1, T, S)
