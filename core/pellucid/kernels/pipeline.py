@@ -73,6 +73,13 @@ def emit_pipeline(
                 "emit_pipeline: there is one spec for each reference.",
                 got=f"{len(specs)} specs, {len(refs)} references",
             )
+        for ref in refs:
+            if type(ref) is not RefView and not is_reference(ref):
+                raise ArgumentTypeError(
+                    "emit_pipeline: the function takes references, not arrays.",
+                    got=f"got {type(ref).__name__}",
+                    do="Pass the reference, or a part of it: `ref.at[index]`.",
+                )
         total = number_of_programs(grid)
 
         def run_body(ids: Sequence[Any], blocks: Sequence[Any]) -> None:

@@ -67,6 +67,12 @@ def test_mistakes():
     refs = pl.new_ref(X), pl.new_ref(X)
     with pytest.raises(ValueError, match="one spec for each reference"):
         tpu.emit_pipeline(copy, grid=(3,), in_specs=[spec])(*refs)
+
+    def of_array(x_ref, o_ref):
+        tpu.emit_pipeline(copy, grid=(3,), in_specs=[spec], out_specs=[spec])(x_ref[...], o_ref)
+
+    with pytest.raises(TypeError, match="takes references, not arrays"):
+        pallas_call(of_array, X)(X)
     short = BlockSpec((1, 5), lambda i: (i,))
     with pytest.raises(ValueError, match="one index for each dimension"):
         tpu.emit_pipeline(copy, grid=(3,), in_specs=[short], out_specs=[spec])(*refs)
