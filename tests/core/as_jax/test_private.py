@@ -113,9 +113,9 @@ def test_private_names_mean_what_they_do_in_the_reference():
 def test_every_row_of_the_table_is_there():
     targets = f"""
 import importlib
-from pellucid.as_jax.private import resolved
+from pellucid.as_jax.private import resolve
 for target in {[*private_names.OBJECTS.values(), *private_names.READ_ANEW.values()]}:
-    resolved(target.removesuffix("()"))
+    resolve(target.removesuffix("()"))
 for module, sources in {private_names.SOURCES}.items():
     importlib.import_module(f"jax._src.{{module}}")
     for source in sources:
