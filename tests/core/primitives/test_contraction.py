@@ -13,6 +13,7 @@ from pellucid._machine.lowering.module import ModuleOptions, lower_module
 from pellucid._machine.primitives.precision import product_dtype
 from pellucid._machine.tracing.operands import type_of
 from pellucid._machine.tracing.staging import stage
+from pellucid.sharding import AxisType
 
 MATRICES = (((1,), (0,)), ((), ()))
 X = np.ones((2, 3), np.float32)
@@ -303,3 +304,90 @@ def test_ragged_dot_of_groups_that_end_behind_the_rows_or_hold_no_number():
     np.testing.assert_array_equal(found[:, 0], [2, 2, 4, 4, 4, 0])
     found = lax.ragged_dot(lhs, rhs[:2], np.array([2, 30]))
     np.testing.assert_array_equal(found[:, 0], [2, 2, 4, 4, 4, 4])
+
+
+ROWS_IN_GROUPS = lax.RaggedDotDimensionNumbers((((0,), (0,)), ((), ())), [0], [])
+RAGGED = np.random.default_rng(0).integers(0, 3, size=(70, 3))
+RAGGED_MATRICES = np.random.default_rng(1).integers(0, 3, size=(3, 3, 2))
+RAGGED_OTHERS = np.random.default_rng(2).integers(0, 3, size=(70, 2))
+
+
+def products_of_groups(sizes):
+    """(each row times the matrix of its group, for each group its rows times its other rows), by NumPy."""
+    rows, groups = np.zeros((70, 2), int), []
+    for end, size, matrix in zip(np.cumsum(sizes), sizes, RAGGED_MATRICES, strict=True):
+        own = slice(end - size, end)
+        rows[own] = RAGGED[own] @ matrix
+        groups.append(RAGGED[own].T @ RAGGED_OTHERS[own])
+    return rows, np.stack(groups)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint64, np.int32])
+@pytest.mark.parametrize("sizes", [[10, 127, 5], [100, 2, 3], [69, 0, 1], [0, 0, 0]])
+def test_groups_that_begin_or_end_behind_the_rows_have_products_of_their_rows(sizes, dtype):
+    wanted = products_of_groups(sizes)
+    lhs, matrices, others = [x.astype(np.float32) for x in (RAGGED, RAGGED_MATRICES, RAGGED_OTHERS)]
+    given = np.array(sizes, dtype)
+    np.testing.assert_array_equal(lax.ragged_dot(lhs, matrices, given), wanted[0])
+    found = lax.ragged_dot_general(lhs, others, given, ROWS_IN_GROUPS)
+    np.testing.assert_array_equal(found, wanted[1])
+
+
+@pytest.mark.parametrize(
+    ("dtype", "preferred"),
+    [
+        ("float8_e4m3fn", None), ("float8_e5m2", "float32"), ("int4", None), ("bool", None), ("uint8", None),
+        ("bfloat16", "float32"), ("complex64", None),
+    ],
+)  # fmt: skip
+def test_products_of_groups_have_all_dtypes_of_products(dtype, preferred):
+    dtype = np.dtype(dtype)
+    lhs, matrices, others = [
+        (x > 0).astype(dtype) for x in (RAGGED, RAGGED_MATRICES, RAGGED_OTHERS)
+    ]
+    sizes = np.array([2, 0, 3])
+    result = np.dtype(preferred or dtype)
+    wide = complex if dtype.kind == "c" else int
+    rows, own = lhs.astype(wide), [slice(0, 2), slice(2, 2), slice(2, 5)]
+    wanted = np.zeros((70, 2), wide)
+    for part, matrix in zip(own, matrices.astype(wide), strict=True):
+        wanted[part] = rows[part] @ matrix
+    found = lax.ragged_dot(lhs, matrices, sizes, preferred_element_type=preferred)
+    assert found.dtype == result
+    np.testing.assert_array_equal(np.asarray(found), wanted.astype(result))
+    found = lax.ragged_dot_general(
+        lhs, others, sizes, ROWS_IN_GROUPS, preferred_element_type=preferred
+    )
+    wanted = np.stack([rows[part].T @ others.astype(wide)[part] for part in own])
+    np.testing.assert_array_equal(np.asarray(found), wanted.astype(result))
+
+
+def test_sums_of_groups_are_as_wide_as_the_result():
+    lhs, matrices = np.full((1, 4), 2**30, np.int32), np.ones((1, 4, 1), np.int32)
+    with pellucid.enable_x64():
+        found = lax.ragged_dot(lhs, matrices, np.array([1]), preferred_element_type=np.int64)
+    assert int(found[0, 0]) == 2**32
+
+
+def test_rows_of_each_position_of_a_mesh_are_multiplied_in_groups_and_back():
+    mesh = pellucid.make_mesh((2,), ("a",), (AxisType.Auto,), devices=pellucid.devices()[:2])
+    lhs, matrices = RAGGED.astype(np.float32), RAGGED_MATRICES.astype(np.float32)
+    sizes = np.array([[10, 0, 5], [0, 40, 3]])
+    rows, whole = pellucid.P("a"), pellucid.P()
+    product = pellucid.shard_map(
+        lambda lhs, matrices, sizes: lax.ragged_dot(lhs, matrices, sizes[0]),
+        mesh=mesh, in_specs=(rows, whole, rows), out_specs=rows,
+    )  # fmt: skip
+
+    def each(lhs, matrices, sizes):
+        parts = [lax.ragged_dot(lhs[35 * i : 35 * i + 35], matrices, sizes[i]) for i in (0, 1)]
+        return lax.concatenate(parts, 0)
+
+    for mapped, plain in (
+        (product, each),
+        *[
+            [pellucid.grad(lambda *x, f=f: (f(*x) ** 2).sum(), axis) for f in (product, each)]
+            for axis in (0, 1)
+        ],
+    ):
+        np.testing.assert_array_equal(mapped(lhs, matrices, sizes), plain(lhs, matrices, sizes))

@@ -422,12 +422,15 @@ class LoweringContext(OperationBuilder):
         """Lowers `function(*operands, *params)`, a definition in terms of other primitives, traced once per (params,
         types).
         """
-        key = (function, params, self.avals_in)
+        # Over which axes values vary was checked when the equation was traced; here nothing could be cast to vary.
+        avals = tuple([
+            aval.update(varying=frozenset()) if getattr(aval, "varying", None) else aval
+            for aval in self.avals_in
+        ])  # fmt: skip
+        key = (function, params, avals)
         program = self.python_programs.get(key)
         if program is None:
-            program = stage_with_constants(
-                lambda *xs: _as_list(function(*xs, *params)), self.avals_in
-            )
+            program = stage_with_constants(lambda *xs: _as_list(function(*xs, *params)), avals)
             jaxpr, consts = without_references(program.jaxpr)
             program = ClosedJaxpr(jaxpr, [*consts, *program.consts])
             self.python_programs[key] = program

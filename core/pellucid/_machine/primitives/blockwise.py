@@ -358,6 +358,8 @@ def _on_cpu(lhs, rhs, group_sizes, *fields):
     is_plain = (
         is_plain and ranks == (2, 2 if is_transposed else 3, 1) and dtype == type_of(rhs).dtype
     )
+    # XLA has no loop over numbers of fewer bits than a byte.
+    is_plain = is_plain and dtypes.itemsize_bits(dtype) >= 8
     sizes = (*type_of(lhs).shape, *type_of(rhs).shape)
     if not is_plain or not all(isinstance(n, int) for n in sizes):
         return _multiply_masked_copies(lhs, rhs, group_sizes, *fields)

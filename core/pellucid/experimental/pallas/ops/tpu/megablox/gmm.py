@@ -57,18 +57,21 @@ def make_group_metadata(
 ) -> tuple[GroupMetadata, Any]:
     """(metadata, number of visits) of `num_nonzero_groups` groups from `start_group` on, for `m` rows in blocks of `tm`.
 
-    There is room for as many visits as there may be; those behind the last one repeat it. Groups without rows are visited
-    once with `visit_empty_groups`, else never.
+    Groups end at row `m`, whatever their sizes sum to; a negative size counts as 0. There is room for as many visits as there may be;
+    those behind the last one repeat it. Groups without rows are visited once with `visit_empty_groups`, else never.
 
     >>> data, n = make_group_metadata(group_sizes=jnp.array([3, 0, 5]), m=8, tm=4, start_group=0, num_nonzero_groups=3)
     >>> data.group_ids, data.m_tile_ids, n
     (Array([0, 1, 2, 2], dtype=int32), Array([0, 0, 0, 1], dtype=int32), Array(4, dtype=int32))
     """
-    sizes = jnp.asarray(group_sizes).astype(_INT32)
-    n_groups = sizes.shape[0]
-    ends = jnp.cumsum(sizes, dtype=_INT32)
+    given = jnp.asarray(group_sizes)
+    n_groups = given.shape[0]
+    # Sizes may be of a dtype that has no `m`, or that is wider than int32.
+    most = np.asarray(min(m, np.iinfo(given.dtype).max), given.dtype)
+    sizes = jnp.maximum(jnp.minimum(given, most).astype(_INT32), 0)
+    ends = jnp.minimum(jnp.cumsum(sizes, dtype=_INT32), m)
     offsets = jnp.concatenate([jnp.zeros(1, _INT32), ends])
-    first = offsets[:-1] // tm
+    sizes, first = ends - offsets[:-1], offsets[:-1] // tm
     counts = jnp.where(sizes == 0, int(visit_empty_groups), cdiv(ends, tm) - first)
     groups = jnp.arange(n_groups, dtype=_INT32)
     is_local = (groups >= start_group) & (groups < start_group + num_nonzero_groups)
@@ -128,8 +131,13 @@ def _rows(tile: Any, tm: int) -> Any:
     return tile * tm + jnp.arange(tm, dtype=_INT32)
 
 
-def _sum_dtype(dtype: Any) -> np.dtype:
-    return dtypes.promote_types(dtype, np.float32 if dtypes.is_inexact(dtype) else np.int32)
+def _sum_dtype(*given: Any) -> np.dtype:
+    """The dtype in which products are summed: that of operands and result, of 32 bits at least."""
+    wide = [
+        x if x.itemsize >= 4 else np.dtype(np.float32 if dtypes.is_inexact(x) else np.int32)
+        for x in given
+    ]
+    return dtypes.promote_types(*wide)
 
 
 @functools.partial(
@@ -149,8 +157,8 @@ def gmm(
     """Row i of `lhs` [m, k] times the matrix `rhs[g]` of its group: [m, n].
 
     `rhs`: [groups, k, n], or [groups, n, k] with `transpose_rhs`. The first `group_sizes[0]` rows are group 0, the next ones group 1, and so on; `rhs` has
-    the groups from `group_offset` on. Rows of other groups, and behind the last one, are those of `existing_out`, or 0. Sums are in float32 or wider, of integers
-    in int32. `tiling`: sizes of blocks of m, k and n, or a function that gives them; sizes that they don't divide are padded. `interpret` changes nothing.
+    the groups from `group_offset` on. Rows of other groups, and behind the last one, are those of `existing_out`, or 0. Sums are in the dtype of operands
+    and result, of 32 bits at least. `tiling`: sizes of blocks of m, k and n, or a function that gives them; sizes that they don't divide are padded. `interpret` changes nothing.
 
     Raises: ShapeError, DtypeError for operands that don't fit.
 
@@ -225,7 +233,7 @@ def gmm(
             out_specs=BlockSpec(
                 (tm, tn), lambda j, t, l, offsets, ids, tiles, start: (tiles[t], j)
             ),
-            scratch_shapes=[MemorySpace.VMEM((tm, tn), _sum_dtype(lhs.dtype))],
+            scratch_shapes=[MemorySpace.VMEM((tm, tn), _sum_dtype(lhs.dtype, dtype))],
         ),
         compiler_params=CompilerParams(
             dimension_semantics=("parallel", "arbitrary", "arbitrary"), disable_bounds_checks=True
@@ -307,8 +315,9 @@ def tgmm(
             rows = _rows(tiles[visit], tm)
             is_own = (rows >= offsets[group]) & (rows < offsets[group + 1])
             # Rows of others count nothing, whatever they hold.
-            x = jnp.where(is_own[None, :], x_ref[...], 0)
-            y = jnp.where(is_own[:, None], y_ref[...], 0)
+            nothing = jnp.zeros((), x_ref.dtype)
+            x = jnp.where(is_own[None, :], x_ref[...], nothing)
+            y = jnp.where(is_own[:, None], y_ref[...], nothing)
             sum_ref[...] += jnp.dot(x, y, preferred_element_type=sum_ref.dtype)
 
         o_ref[...] = sum_ref[...].astype(o_ref.dtype)
@@ -331,7 +340,7 @@ def tgmm(
                 (None, tk, tn),
                 lambda i, j, t, offsets, ids, tiles, scalars: (group_of(t, ids, scalars), i, j),
             ),
-            scratch_shapes=[MemorySpace.VMEM((tk, tn), _sum_dtype(lhs.dtype))],
+            scratch_shapes=[MemorySpace.VMEM((tk, tn), _sum_dtype(lhs.dtype, dtype))],
         ),
         compiler_params=CompilerParams(
             dimension_semantics=("parallel", "parallel", "arbitrary"), disable_bounds_checks=True
@@ -340,7 +349,8 @@ def tgmm(
     )(*data, jnp.stack([start, total]), lhs, rhs)
     # A result has no group that lies behind the last one.
     groups = start + jnp.arange(n_groups, dtype=_INT32)
-    result = jnp.where((groups < group_sizes.size)[:, None, None], result[:, :k, :n], 0)
+    is_there = (groups < group_sizes.size)[:, None, None]
+    result = jnp.where(is_there, result[:, :k, :n], jnp.zeros((), dtype))
     return result if existing_out is None else existing_out + result
 
 
