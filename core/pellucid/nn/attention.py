@@ -91,7 +91,9 @@ def dot_product_attention(
         )
     size = local_window_size
     window = (size, size) if isinstance(size, int) else size
-    attention = late("attention by kernels") if implementation == "kernel" else _attention
+    # Kernels have no blocks of empty arrays.
+    is_kernel = implementation == "kernel" and 0 not in (*q, *k)
+    attention = late("attention by kernels") if is_kernel else _attention
     if implementation == "cudnn":
         check_operands(*avals)
         attention = _attention_of_cudnn

@@ -7,6 +7,8 @@ import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import nn
 from pellucid.errors import ShapeError, UnsupportedError
+from pellucid.experimental.pallas.ops.gpu.attention import mha
+from pellucid.experimental.pallas.ops.tpu.flash_attention import flash_attention
 from tests.core.kernels.ops.closeness import assert_close
 
 
@@ -66,3 +68,30 @@ def test_what_it_has_not():
             nn.dot_product_attention(Q, K, V, implementation="kernel", **options)
     with pytest.raises(ShapeError):
         nn.dot_product_attention(Q, K[:1], V, implementation="kernel")
+
+
+def test_attention_of_nn_by_kernels_of_empty_arrays_and_scales_beyond_narrow_dtypes() -> None:
+    nothing, keys = jnp.ones((1, 0, 1, 4)), jnp.ones((1, 3, 1, 4))
+    attend = lambda q, k: nn.dot_product_attention(q, k, k, implementation="kernel")
+    back = pl.grad(lambda k: attend(nothing, k).sum())
+    np.testing.assert_array_equal(back(keys), jnp.zeros_like(keys))
+    assert attend(jnp.ones((0, 2, 1, 4)), jnp.ones((0, 3, 1, 4))).shape == (0, 2, 1, 4)
+    for plain in (
+        lambda k: flash_attention(*[jnp.swapaxes(x, 1, 2) for x in (nothing, k, k)]),
+        lambda k: mha(nothing, k, k, None),
+    ):
+        np.testing.assert_array_equal(
+            pl.grad(lambda k, f=plain: f(k).sum())(keys), jnp.zeros_like(keys)
+        )
+    small = jnp.asarray(np.linspace(-1e-3, 1e-3, 24).reshape(1, 3, 2, 4), np.float16)
+    found, wanted = [
+        nn.dot_product_attention(small, small, small, scale=1e5, implementation=name)
+        for name in ("kernel", "xla")
+    ]
+    np.testing.assert_allclose(found, wanted, atol=1e-5)
+
+
+def test_attention_of_nn_by_kernels_refuses_integers() -> None:
+    x = jnp.ones((1, 3, 2, 4), np.int32)
+    with pytest.raises(UnsupportedError, match="floating numbers only"):
+        nn.dot_product_attention(x, x, x, implementation="kernel")

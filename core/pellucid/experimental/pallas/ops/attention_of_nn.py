@@ -8,6 +8,7 @@ import numpy as np
 
 import pellucid.numpy as jnp
 from pellucid._machine.base import UnsupportedError
+from pellucid._machine.tracing import type_of
 from pellucid.experimental.pallas.ops.online_softmax import wide
 from pellucid.experimental.pallas.ops.tpu.flash_attention import SegmentIds, flash_attention
 
@@ -27,7 +28,7 @@ def attention(
 ) -> Any:
     """Attention of [B, T, N, H] or [T, N, H] to [B, S, K, H], whose types `nn.dot_product_attention` has checked.
 
-    Raises: UnsupportedError for a window and for residuals.
+    Raises: UnsupportedError for a window, for residuals, and for numbers that aren't floating ones.
 
     >>> x = np.ones((1, 5, 2, 4), np.float32)
     >>> attention(x, x, x, None, None, None, None, 0.5, True, None, False).shape
@@ -39,14 +40,22 @@ def attention(
             do='Use implementation="xla", or a `LocalMask` of `experimental.pallas.ops.tpu.splash_attention`.',
         )
     query, key, value = map(jnp.asarray, (query, key, value))
+    if not all(jnp.issubdtype(x.dtype, np.floating) for x in (query, key, value)):
+        raise UnsupportedError(
+            'nn.dot_product_attention: implementation="kernel" has real floating numbers only.',
+            got=", ".join([type_of(x).text() for x in (query, key, value)]),
+            do="Convert the operands.",
+        )
     is_single = query.ndim == 3
     if is_single:
         query, key, value = [jnp.expand_dims(x, 0) for x in (query, key, value)]
     (b, t, n, _), s = query.shape, key.shape[1]
     # [B, N, T, H]: each head of keys serves a group of heads of queries.
     key, value = [jnp.repeat(x, n // x.shape[2], axis=2) for x in (key, value)]
-    q, k, v = [jnp.swapaxes(x, 1, 2) for x in (query * jnp.asarray(scale, query.dtype), key, value)]
     ab, dtype = None, wide(query.dtype)
+    # A narrow dtype may have the products, but not the scale.
+    query = (query * jnp.asarray(scale, dtype)).astype(query.dtype)
+    q, k, v = [jnp.swapaxes(x, 1, 2) for x in (query, key, value)]
     for x in (bias, None if mask is None else jnp.where(jnp.asarray(mask), 0, -jnp.inf)):
         if x is not None:
             x = jnp.asarray(x).astype(dtype)

@@ -346,6 +346,8 @@ def _queries_back(setting: _Setting, sizes: BlockSizes, ids: Any, q: Any, k: Any
 def _keys_back(setting: _Setting, sizes: BlockSizes, ids: Any, q: Any, k: Any, v: Any, g: Any, lse: Any, delta: Any) -> Any:  # fmt: skip
     """The cotangents of keys and values: a loop over queries for each block of keys."""
     b, s, n, h = k.shape
+    if not q.shape[1]:  # no program would write the results
+        return jnp.zeros_like(k), jnp.zeros_like(v)
     head_size = _head_size(q)
     block_q = fitted(sizes.block_q_dkv or sizes.block_q, q.shape[1])
     block_k = fitted(sizes.block_kv_dkv or sizes.block_k, s)

@@ -350,6 +350,8 @@ def _queries_back(setting: _Setting, q: Any, k: Any, v: Any, extra: Any, statist
 def _keys_back(setting: _Setting, q: Any, k: Any, v: Any, extra: Any, statistics: Any) -> Any:
     """The cotangents of keys and values."""
     sizes, (_b, _n, t, h), s = setting.sizes, q.shape, k.shape[2]
+    if not t:  # no program would write the results
+        return jnp.zeros_like(k), jnp.zeros_like(v)
     block_q = fitted(sizes.block_q_major_dkv or sizes.block_q, t)
     blocks = _Blocks(block_q, fitted(sizes.block_k_major_dkv or sizes.block_k_major, s), 3)
     part = _part_of(sizes.block_q_dkv or sizes.block_q, block_q)
