@@ -428,8 +428,8 @@ class CostEstimate:
 class CompilerParams:
     """Parameters for compilers of some devices. `dimension_semantics` says which axes may run in any order.
 
-    `disable_bounds_checks=True` states that no block that data choose lies outside of its array: nothing is raised then when the program runs, and such a block
-    is undefined where it is read, and dropped where it is written.
+    `disable_bounds_checks=True` states that no block that data choose lies outside of its array, and that no such block of a result is left and visited
+    again: nothing is raised then when the program runs. A block outside is undefined where it is read, and dropped where it is written.
 
     >>> CompilerParams(dimension_semantics=("parallel", "arbitrary")).dimension_semantics
     ('parallel', 'arbitrary')
