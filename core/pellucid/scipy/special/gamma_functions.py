@@ -227,11 +227,26 @@ riemann_of = with_partials(numerically_exact(_riemann, 0))(_riemann)
 # Beta function ------------------------------------------------------------------------------------------
 
 
-def _psi_difference(a: Term, total: Term) -> Term:
-    return digamma_of(a) - digamma_of(total)
+def _psi_difference(x: Term, y: Term) -> Term:
+    """ψ(x) - ψ(y); at poles of both its limit for arguments at one distance from them, by reflection."""
+    are_poles = _are_poles(x, y)
+    one, other = select(are_poles, 1 - x, x), select(are_poles, 1 - y, y)
+    return digamma_of(one) - digamma_of(other)
 
 
-@with_partials(lambda y, a, b: _psi_difference(a, a + b), lambda y, a, b: _psi_difference(b, a + b))
+def _are_poles(x: Term, y: Term) -> Term:
+    return (x <= 0) & is_whole(x) & (y <= 0) & is_whole(y)
+
+
+def _slope_of_betaln(value: Term, x: Term, total: Term) -> Term:
+    """The derivative of log |B(x, total - x)| by `x`; NaN where the `value`, or that of B, is infinite and both are poles."""
+    is_none = _are_poles(x, total) & (abs(value) == np.inf)
+    return select(is_none, np.nan, _psi_difference(x, total))
+
+
+@with_partials(
+    lambda y, a, b: _slope_of_betaln(y, a, a + b), lambda y, a, b: _slope_of_betaln(y, b, a + b)
+)
 def betaln_of(a: Term, b: Term) -> Term:
     """log |B(a, b)|."""
     one, other, _, is_infinite = _beside_poles(a, b)
@@ -299,7 +314,8 @@ def _gamma_ratio(a: Term, b: Term) -> Term:
 
 
 @with_partials(
-    lambda y, a, b: y * _psi_difference(a, a + b), lambda y, a, b: y * _psi_difference(b, a + b)
+    lambda y, a, b: y * _slope_of_betaln(y, a, a + b),
+    lambda y, a, b: y * _slope_of_betaln(y, b, a + b),
 )
 def beta_of(a: Term, b: Term) -> Term:
     """B(a, b)."""
