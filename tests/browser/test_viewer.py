@@ -559,8 +559,11 @@ def test_a_program_of_a_grid_is_chosen_by_pointer_slider_and_keys(show: Show) ->
 
 def test_a_grid_marks_races_and_unwritten_elements_in_red(show: Show) -> None:
     page = show("grid_overlapping", size=(900, 700))
-    expect(page.locator(".pl-grid-fault").nth(0)).to_contain_text("Race: 9 programs")
-    expect(page.locator(".pl-grid-fault").nth(1)).to_contain_text("No program writes 576 elements")
+    faults = page.locator(".pl-grid-fault")
+    # What the call raises, then what the figure counts.
+    expect(faults.nth(0)).to_contain_text("no program writes element (64, 0)")
+    expect(faults.nth(1)).to_contain_text("Race: 9 programs")
+    expect(faults.nth(2)).to_contain_text("No program writes 576 elements")
     red = """each => {
       const { data } = each.getContext('2d').getImageData(0, 0, each.width, each.height);
       let count = 0;
