@@ -7,27 +7,24 @@ Everywhere else programs run one after another, and an operation is what `update
 from __future__ import annotations
 
 import functools
-import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid._machine.base import ArgumentTypeError, Shape, UnsupportedError, dtypes
+from pellucid._machine.base import ArgumentTypeError, cached, dtypes
 from pellucid._machine.higher_order.jitted import jit
 from pellucid._machine.higher_order.loops import fori_loop
 from pellucid._machine.ir import Operands, read_effect, write_effect
-from pellucid._machine.primitives import convert_element_type, iota, reshape, select_n, zero_of
+from pellucid._machine.primitives import convert_element_type, reshape, select_n, zero_of
 from pellucid._machine.primitives.arithmetic import max as larger, min as smaller
 from pellucid._machine.primitives.logical import bitwise_and, bitwise_or, bitwise_xor
 from pellucid._machine.primitives.scatter import scatter_add, scatter_max, scatter_min
 from pellucid._machine.refs import index as indexing
 from pellucid._machine.refs.access import (
-    Bitcast,
     RefView,
-    Step,
     get,
     part_of,
+    places_of,
     replace_part,
     set as set_part,
 )
@@ -88,10 +85,10 @@ class AtomicUpdate(Write[AtomicParams]):
 
     def jvp(self, primals, tangents, params):
         ref, value, *rest = primals
-        if self.tangent(primals, tangents) is None:
+        tangent = self.tangent(primals, tangents)
+        if tangent is None:
             results = bind(self, *primals, params=params)
             return results, [*map(zero_of, results)]
-        tangent = self.tangent(primals, tangents)
         (new, old), (new_tangent, old_tangent) = jvp(
             lambda whole, value: updated(params, whole, value, *rest),
             (get(ref), value),
@@ -105,7 +102,7 @@ class AtomicUpdate(Write[AtomicParams]):
 atomic_update_p = AtomicUpdate()
 
 
-@functools.cache
+@cached(2048)
 def _compiled(params: AtomicParams) -> Any:
     """`updated` as a compiled program on arrays."""
     return jit(functools.partial(updated, params), donate_argnums=(0,))
@@ -155,7 +152,7 @@ def _one_by_one(
 ) -> Any:
     """An array after its elements at an index are combined with values in turn."""
     end = np.int32(whole.size)
-    places = _places(whole.shape, [(index, tuple(operands))])
+    places = places_of(whole.shape, [(index, tuple(operands))])
     places = reshape(select_n(which, np.broadcast_to(end, value.shape), places), (value.size,))
     values = reshape(value, (value.size,))
 
@@ -184,24 +181,7 @@ def _bound(operation: str, view: RefView, value: Any, which: Any) -> Any:
         params = AtomicParams(index, operation)
         return bind1(atomic_update_p, view.ref, value, which, *operands, params=params)
     # A view of a view isn't in memory as it is seen.
-    old = get(view)
-    if not any(type(step) is RefIndex and has_vectors(x) for step, x in view.steps[:-1]):
-        replace_part(view, value, functools.partial(_changed, operation, which))
-        return old
-    # An outer view may have an element several times, so that it can't be changed and written back.
-    if any(type(step) is Bitcast for step, _ in inner):
-        raise UnsupportedError(
-            f"atomic_{operation} can't change bits of elements that arrays of positions select.",
-            got=_text(view),
-            do="Give the positions to the view of the bits: `ref.bitcast(dtype).at[positions]`.",
-        )
-    whole = get(view.ref)
-    each = [reshape(x, (view.size,)) for x in (_places(whole.shape, view.steps), value, which)]
-    places, value, which = each
-    in_order = RefIndex((whole.size,), (None,), 0)
-    flat = _changed(operation, which, reshape(whole, (whole.size,)), in_order, [places], value)
-    set_part(view.ref, ..., reshape(flat, whole.shape))
-    return old
+    return replace_part(view, value, functools.partial(_changed, operation, which))
 
 
 def _changed(
@@ -209,18 +189,6 @@ def _changed(
 ) -> Any:
     """An array after an atomic operation on its part at an index."""
     return updated(AtomicParams(index, operation), part, value, which, *operands)[0]
-
-
-def _places(shape: Shape, steps: Sequence[Step]) -> Any:
-    """For each element that `steps` lead to its place in an array of `shape`, in row-major order; their number for one outside."""
-    size = np.int32(math.prod(shape))
-    found = reshape(iota(np.int32, int(size)), shape)
-    for step, operands in steps:
-        if type(step) is RefIndex:
-            found = indexing.read(found, step, operands, outside=size)
-        else:
-            found = step.apply(found)
-    return found
 
 
 def _text(view: RefView) -> str:

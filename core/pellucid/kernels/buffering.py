@@ -25,7 +25,7 @@ from pellucid._machine.ir import (
 )
 from pellucid._machine.refs.access import RefView
 from pellucid._machine.refs.primitives import OfReference
-from pellucid._machine.tracing import bind, types_of
+from pellucid._machine.tracing import bind, replay, types_of
 from pellucid._machine.transforms import stage_open
 
 from .copies import AsyncCopy, make_async_copy, sync_copy
@@ -159,7 +159,13 @@ def staged(run_body: RunBody, grid: Grid, refs: Sequence[Any], view: View) -> St
     if reason := _why_not(grid, refs):
         return Staged(None, [], reason)
     parts, own = parts_of("emit_pipeline", refs)
-    streams = _streams(run_body, grid, refs)
+    body, body_consts = _staged_body(run_body, grid, refs)
+    first = len(body_consts) + len(grid.sizes) + grid.n_inputs
+    # For each result whether the body begins by writing all of its block, so that none is read before.
+    streams = [begins_by_writing(body.jaxpr, v) for v in body.jaxpr.invars[first:]]
+
+    def run_staged(ids: Sequence[Any], blocks: Sequence[Any]) -> None:
+        replay(body.jaxpr, (), *body_consts, *ids, *blocks)
 
     def run(*operands: Any) -> Values:
         views = parts.views(operands)
@@ -167,7 +173,7 @@ def staged(run_body: RunBody, grid: Grid, refs: Sequence[Any], view: View) -> St
         for spec, ref in strict_zip(grid.specs, refs):
             buffer = MemorySpace.VMEM(_block_shape(spec, ref), ref.dtype)
             types += [buffer, buffer, SemaphoreType.DMA, SemaphoreType.DMA]
-        run_scoped(lambda *held: _Buffers(grid, views, view, held, streams).run(run_body), *types)
+        run_scoped(lambda *held: _Buffers(grid, views, view, held, streams).run(run_staged), *types)
         return []
 
     program, consts = stage_open(run, types_of(own), None)
@@ -193,8 +199,8 @@ def _why_not(grid: Grid, refs: Sequence[Any]) -> str:
     return ""
 
 
-def _streams(run_body: RunBody, grid: Grid, refs: Sequence[Any]) -> list[bool]:
-    """For each result whether the body begins by writing all of its block, so that none is read before."""
+def _staged_body(run_body: RunBody, grid: Grid, refs: Sequence[Any]) -> tuple[ClosedJaxpr, Values]:
+    """(the body as a program of its constants, a position and references to blocks; values of the constants)."""
     blocks = [
         abstract_ref(shaped_array(_block_shape(spec, ref), ref.dtype))
         for spec, ref in strict_zip(grid.specs, refs)
@@ -205,10 +211,7 @@ def _streams(run_body: RunBody, grid: Grid, refs: Sequence[Any]) -> list[bool]:
         run_body(operands[:n], operands[n:])
         return []
 
-    program, consts = stage_open(run, [*[INDEX] * len(grid.sizes), *blocks], None)
-    first = len(consts) + len(grid.sizes) + grid.n_inputs
-    jaxpr = program.jaxpr
-    return [begins_by_writing(jaxpr, v) for v in jaxpr.invars[first:]]
+    return stage_open(run, [*[INDEX] * len(grid.sizes), *blocks], None)
 
 
 def _if(condition: Any, function: Callable[[], None]) -> None:

@@ -163,3 +163,20 @@ def test_pipelines_of_traced_length_and_odd_sizes():
         o, p = call(np.array([n], np.int32), x)
         np.testing.assert_array_equal(o, np.where(np.arange(6) < 2 * n, 2 * x, x))
         np.testing.assert_array_equal(p, 2 * x)
+
+
+def test_bodies_are_traced_twice_in_kernels():
+    """For what is done in turn, and for what has buffers."""
+    traced = []
+
+    def double(x_ref, o_ref):
+        traced.append(x_ref)
+        o_ref[...] = x_ref[...] * 2
+
+    def kernel(x_ref, o_ref):
+        block = BlockSpec((2,), lambda i: (i,))
+        tpu.emit_pipeline(double, grid=(2,), in_specs=[block], out_specs=[block])(x_ref, o_ref)
+
+    x = np.arange(4, dtype=np.float32)
+    np.testing.assert_array_equal(pallas_call(kernel, x)(x), 2 * x)
+    assert len(traced) == 2

@@ -253,3 +253,24 @@ def test_rows_take_up_the_width_of_a_bitcast():
 def test_forms_that_do_not_fit_are_refused(view_of, text):
     for f in (view_of, jit(view_of)):
         check_message(lambda f=f: f(pl.new_ref(X)), ShapeError, text)
+
+
+def test_views_within_parts_that_repeat_elements_are_written():
+    ref = pl.new_ref(np.zeros(3, np.float32))
+    ref.at[np.array([0, 0])].at[0][...] = 5.0
+    np.testing.assert_array_equal(ref[...], [5, 0, 0])
+    ref.at[np.array([2, 2, 1])].at[np.array([1, 2])][...] = np.float32([7, 8])
+    np.testing.assert_array_equal(ref[...], [5, 8, 7])
+    ref.at[np.array([1, 9])].reshape(1, 2)[...] = np.float32([[1, 2]])  # 9 lies outside
+    np.testing.assert_array_equal(ref[...], [5, 1, 7])
+
+    def loss(x):
+        ref = pl.new_ref(pl.numpy.ones(3))
+        ref.at[np.array([0, 0, 1])].at[0][...] = x * 3
+        return (ref[...] ** 2).sum()
+
+    assert pl.grad(loss)(2.0) == 36
+    with pytest.raises(
+        NotImplementedError, match="bits of elements that arrays of positions select"
+    ):
+        ref.at[np.array([0, 1])].bitcast("int32").at[0][...] = 1

@@ -6,12 +6,15 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+import numpy as np
+
 from pellucid._machine.base import (
     ArgumentTypeError,
     ArgumentValueError,
     DtypeError,
     Function,
     ShapeError,
+    UnsupportedError,
     dtypes,
     register_pytree_node,
     strict_zip,
@@ -25,6 +28,7 @@ from pellucid._machine.primitives import (
     convert_element_type,
     inferred_sizes,
     inverse_permutation,
+    iota,
     reshape,
     transpose,
     zeros,
@@ -390,15 +394,49 @@ def swap(ref: Any, idx: Any, value: Any, _function_name: str = "swap") -> Any:
     return replace_part(view, _fitting(_function_name, view, value), indexing.write)
 
 
-def replace_part(view: RefView, value, update: Function):
-    """The previous value of the part that is viewed; `update(array, index, operands, value)` changes the array."""
+def replace_part(view: RefView, value: Any, update: Function) -> Any:
+    """The previous value of the part that is viewed; `update(array, index, operands, value)` changes the array.
+
+    Raises: UnsupportedError for views of the bits of elements that arrays of positions select.
+    """
     (index, operands), *inner = view.steps
-    if inner:
-        part = _got(view)
-        new = _update_part(part, inner, value, update)
-        bind(swap_p, view.ref, new, *operands, params=PartParams(index))
-        return _read(part, inner)
-    return bind1(swap_p, view.ref, value, *operands, params=PartParams(index))
+    if not inner:
+        return bind1(swap_p, view.ref, value, *operands, params=PartParams(index))
+    if any(type(s) is RefIndex and indexing.has_vectors(x) for s, x in view.steps[:-1]):
+        return _replace_places(view, value, update)
+    part = _got(view)
+    new = _update_part(part, inner, value, update)
+    bind(swap_p, view.ref, new, *operands, params=PartParams(index))
+    return _read(part, inner)
+
+
+def _replace_places(view: RefView, value: Any, update: Function) -> Any:
+    """`replace_part` of a view within a part that may have an element several times, and so can't be changed and written back."""
+    if any(type(step) is Bitcast for step, _ in view.steps):
+        raise UnsupportedError(
+            "bits of elements that arrays of positions select can't be changed.",
+            got=f"{view.ref.aval.text()}, part of shape {list(view.shape)}",
+            do="Give the positions to the view of the bits: `ref.bitcast(dtype).at[positions]`.",
+        )
+    whole = get(view.ref)
+    flat, places = reshape(whole, (whole.size,)), places_of(whole.shape, view.steps)
+    if not view.shape:  # an array of positions, so that one outside is dropped
+        places, value = reshape(places, (1,)), reshape(value, (1,))
+    in_order = RefIndex((whole.size,), (None,), 0)
+    swap(view.ref, ..., reshape(update(flat, in_order, [places], value), whole.shape))
+    return _read(whole, view.steps)
+
+
+def places_of(shape: Shape, steps: Sequence[Step]) -> Any:
+    """For each element that `steps` lead to its place in an array of `shape`, in row-major order; their number for one outside."""
+    size = math.prod(shape)
+    found = reshape(iota(np.dtype(np.int32), size), shape)
+    for step, operands in steps:
+        if type(step) is RefIndex:
+            found = indexing.read(found, step, operands, outside=np.int32(size))
+        else:
+            found = step.apply(found)
+    return found
 
 
 def addupdate(ref: Any, idx: Any, x: Any) -> None:
