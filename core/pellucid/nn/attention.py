@@ -17,16 +17,11 @@ from pellucid._machine.base import (
 )
 from pellucid._machine.base.late import late
 from pellucid._machine.tracing import type_of
-from pellucid._machine.xla.arrays import Array
-from pellucid.numpy.compiled import numpy_function
-from pellucid.numpy.log_sums import logsumexp
 from pellucid.numpy.promotion import aval_of
 
 from .cudnn import AttentionSetting
 from .fused_attention import attention_and_sums, check_operands, differentiable_attention
-from .normalizations import softmax
-
-Window = tuple[int, int]
+from .plain_attention import Window, attention_mask, broadcast_to_heads, plain_attention
 
 
 def dot_product_attention(
@@ -93,7 +88,7 @@ def dot_product_attention(
     window = (size, size) if isinstance(size, int) else size
     # Kernels have no blocks of empty arrays.
     is_kernel = implementation == "kernel" and 0 not in (*q, *k)
-    attention = late("attention by kernels") if is_kernel else _attention
+    attention = late("attention by kernels") if is_kernel else plain_attention
     if implementation == "cudnn":
         check_operands(*avals)
         attention = _attention_of_cudnn
@@ -101,49 +96,6 @@ def dot_product_attention(
         query, key, value, bias, mask, query_seq_lengths, key_value_seq_lengths,
         1 / math.sqrt(q[-1]) if scale is None else scale, bool(is_causal), window, bool(return_residual),
     )  # fmt: skip
-
-
-@numpy_function(static=("is_causal", "window", "return_residual"))
-def _attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    bias: Any,
-    mask: Any,
-    query_lengths: Any,
-    key_lengths: Any,
-    scale: Any,
-    is_causal: bool,
-    window: Window | None,
-    return_residual: bool,
-) -> Any:
-    dtype, is_single = type_of(query).dtype, type_of(query).ndim == 3
-    if is_single:
-        query, key, value = (jnp.expand_dims(x, 0) for x in (query, key, value))
-    b, t, n, h = type_of(query).shape
-    s, groups = type_of(key).shape[1:3]
-    # The N heads of the query as [K, G]: each of the K heads of the key serves G of them.
-    grouped = query.reshape((b, t, groups, n // groups, h))
-    wide = dtypes.promote_types(dtype, np.float32)
-    logits = jnp.einsum("btkgh,bskh->bkgts", grouped, key, preferred_element_type=wide)
-    logits = logits.reshape((b, n, t, s)) * jnp.asarray(scale, dtype=wide)
-    if bias is not None:
-        logits = logits + _broadcast_to_heads(bias, is_single)
-    allowed = _attention_mask(mask, query_lengths, key_lengths, is_causal, window, t, s, is_single)
-    if allowed is not None:
-        lowest = np.asarray(-0.7 * float(dtypes.finfo(wide).max), wide)[()]
-        logits = jnp.where(allowed, logits, lowest)
-    weights = softmax(logits, axis=-1).astype(type_of(key).dtype)
-    weights = weights.reshape((b, groups, n // groups, t, s))
-    result = jnp.einsum("bkgts,bskh->btkgh", weights, value).reshape((b, t, n, h)).astype(dtype)
-    if query_lengths is not None:
-        counts = jnp.arange(t)[None, :] < jnp.asarray(query_lengths)[:, None]
-        result = jnp.where(counts[:, :, None, None], result, 0)
-    result = result[0] if is_single else result
-    if not return_residual:
-        return result
-    residual = jnp.moveaxis(logsumexp(logits, axis=-1), 1, 2).astype(type_of(key).dtype)
-    return result, residual[0] if is_single else residual
 
 
 def _attention_of_cudnn(
@@ -159,7 +111,7 @@ def _attention_of_cudnn(
     window: Window | None,
     return_residual: bool,
 ) -> Any:
-    """`_attention` by one operation, which has no mask of elements: a bias takes its place."""
+    """`plain_attention` by one operation, which has no mask of elements: a bias takes its place."""
     query, key, value = map(jnp.asarray, (query, key, value))
     is_single, dtype = query.ndim == 3, query.dtype
     if is_single:
@@ -169,11 +121,11 @@ def _attention_of_cudnn(
         query, scale = (query * scale).astype(dtype), 1.0
     # Positions before its own are what the operation's window has; another one is a mask.
     has_own_window = window is not None and (is_causal or window[1] == 0)
-    masked = _attention_mask(mask, None, None, False, None if has_own_window else window, t, s, is_single)  # fmt: skip
+    masked = attention_mask(mask, None, None, False, None if has_own_window else window, t, s, is_single)  # fmt: skip
     extras: list[Any] = []
     if bias is not None or masked is not None:
         total = (
-            jnp.zeros((1, 1, 1, 1), dtype) if bias is None else _broadcast_to_heads(bias, is_single)
+            jnp.zeros((1, 1, 1, 1), dtype) if bias is None else broadcast_to_heads(bias, is_single)
         )
         if masked is not None:
             total = jnp.where(
@@ -198,40 +150,6 @@ def _attention_of_cudnn(
     result, sums = attention_and_sums(setting, query, key, value, *extras)
     sums = jnp.moveaxis(sums, 1, 2).astype(dtype)
     return (result[0], sums[0]) if is_single else (result, sums)
-
-
-def _broadcast_to_heads(x: Array, is_single: bool) -> Array:
-    """`x` that broadcasts to [B, N, T, S]; that of a single example broadcasts to [N, T, S]."""
-    return jnp.expand_dims(x, 0) if is_single and type_of(x).ndim == 3 else jnp.asarray(x)
-
-
-def _attention_mask(
-    mask: Array | None,
-    query_lengths: Array | None,
-    key_lengths: Array | None,
-    is_causal: bool,
-    window: Window | None,
-    t: int,
-    s: int,
-    is_single: bool,
-) -> Any:
-    """Mask of the positions that attend to each other, which broadcasts to [B, N, T, S]; None if all do."""
-    rows, columns = jnp.arange(t)[:, None], jnp.arange(s)[None, :]
-    masks = [] if mask is None else [_broadcast_to_heads(mask, is_single)]
-    if is_causal:
-        masks.append((columns <= rows)[None, None])
-    if window is not None:
-        masks.append(((columns >= rows - window[0]) & (columns <= rows + window[1]))[None, None])
-    if query_lengths is not None:
-        masks.append((rows[None] < jnp.asarray(query_lengths)[:, None, None])[:, None])
-    if key_lengths is not None:
-        masks.append((columns[None] < jnp.asarray(key_lengths)[:, None, None])[:, None])
-    if not masks:
-        return None
-    result = masks[0]
-    for each in masks[1:]:
-        result = result & each
-    return result
 
 
 __all__ = ["dot_product_attention"]

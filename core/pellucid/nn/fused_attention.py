@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -15,11 +14,10 @@ from pellucid._machine.ir import Primitive, ShapedArray, Traits, shaped_array
 from pellucid._machine.primitives import broadcast_to, move_axis, reshape
 from pellucid._machine.tracing import bind, type_of
 from pellucid._machine.transforms.gradient import vjp
-from pellucid.numpy.log_sums import logsumexp
 
 from . import cudnn
 from .cudnn import KEY, QUERY, SUMS, AttentionSetting
-from .normalizations import softmax
+from .plain_attention import plain_attention
 
 MAX_HEAD_SIZE = 128
 """The largest head size that cuDNN takes on every GPU since A100."""
@@ -97,15 +95,10 @@ class _Attention(Primitive[AttentionParams]):
         function = self.by_cudnn if ctx.platform == "cuda" else self.plain
         return ctx.from_python(function, operands, (params,))
 
-    @staticmethod
-    def by_cudnn(*arguments: Any) -> list[Any]:
-        """The results on an NVIDIA GPU; `params` is the last argument."""
-        raise NotImplementedError
-
-    @staticmethod
-    def plain(*arguments: Any) -> list[Any]:
-        """The results elsewhere; `params` is the last argument."""
-        raise NotImplementedError
+    by_cudnn: Callable[..., list[Any]]
+    """The results on an NVIDIA GPU, of the operands and `params`."""
+    plain: Callable[..., list[Any]]
+    """The results elsewhere."""
 
 
 def _element_shape(x: Any, dim: int | None) -> tuple[int, ...]:
@@ -136,7 +129,7 @@ class FusedAttention(_Attention):
     @staticmethod
     def plain(*arguments: Any) -> list[Any]:
         *operands, params = arguments
-        result, stats = plain_attention(params.setting, *operands)
+        result, stats = _plain(params.setting, *operands)
         return [result, stats] if params.is_training else [result]
 
 
@@ -164,7 +157,7 @@ class FusedAttentionBackward(_Attention):
     @staticmethod
     def plain(*arguments: Any) -> list[Any]:
         q, k, v, _, cotangent, _, *extras, params = arguments
-        function = lambda q, k, v: plain_attention(params.setting, q, k, v, *extras)[0]
+        function = lambda q, k, v: _plain(params.setting, q, k, v, *extras)[0]
         return list(vjp(function, q, k, v)[1](cotangent))
 
 
@@ -172,36 +165,25 @@ fused_attention_p = FusedAttention()
 fused_attention_backward_p = FusedAttentionBackward()
 
 
-def plain_attention(
-    setting: AttentionSetting, query: Any, key: Any, value: Any, *extras: Any
-) -> tuple[Any, Any]:
-    """(result, logarithms [batch, heads, queries] of sums of exponentials), in float32 between."""
-    b, t, n, h = query.shape
-    s, groups = key.shape[1:3]
-    grouped = query.reshape((b, t, groups, n // groups, h))
-    logits = jnp.einsum("btkgh,bskh->bkgts", grouped, key, preferred_element_type=_F32)
-    logits = logits.reshape((b, n, t, s)) * _F32.type(setting.scale)
-    if setting.has_bias:
-        logits = logits + extras[0].astype(_F32)
-    rows, columns = jnp.arange(t)[:, None], jnp.arange(s)[None, :]
-    masks: list[Any] = []
-    if setting.is_causal or setting.window:
-        masks.append(columns <= rows)
-    if setting.window:
-        masks.append(columns > rows - setting.window)
-    is_query = None
-    if setting.has_lengths:
-        query_lengths, key_lengths = (x[:, None, None, None] for x in extras[-2:])
-        is_query = rows < query_lengths
-        masks += [is_query, columns < key_lengths]
-    if masks:
-        seen = functools.reduce(jnp.logical_and, masks)
-        logits = jnp.where(seen, logits, _F32.type(-0.7 * float(np.finfo(_F32).max)))
-    weights = softmax(logits, axis=-1).astype(value.dtype).reshape((b, groups, n // groups, t, s))
-    result = jnp.einsum("bkgts,bskh->btkgh", weights, value).reshape((b, t, n, h))
-    if is_query is not None:
-        result = jnp.where(jnp.moveaxis(is_query, 1, 2), result, 0)
-    return result.astype(query.dtype), logsumexp(logits, axis=-1)
+def _plain(setting: AttentionSetting, query: Any, key: Any, value: Any, *extras: Any) -> Any:
+    """(result, logarithms [batch, heads, queries] of sums of exponentials) of `plain_attention`."""
+    bias = extras[0] if setting.has_bias else None
+    n_queries, n_keys = extras[-2:] if setting.has_lengths else (None, None)
+    window = (setting.window - 1, 0) if setting.window else None
+    result, sums = plain_attention(
+        query,
+        key,
+        value,
+        bias,
+        None,
+        n_queries,
+        n_keys,
+        setting.scale,
+        setting.is_causal,
+        window,
+        True,
+    )
+    return result, jnp.moveaxis(sums, 1, 2).astype(_F32)
 
 
 # The function and its derivative --------------------------------------------------------------------------------
@@ -270,7 +252,7 @@ def _backward(setting: AttentionSetting, kept: Any, cotangent: Any) -> Any:
     rest: Sequence[Any] = [None] * len(extras)
     if setting.has_bias:
         # Nobody may ask for it; then it isn't computed.
-        of_bias = lambda bias: plain_attention(setting, q, k, v, bias, *extras[1:])[0]
+        of_bias = lambda bias: _plain(setting, q, k, v, bias, *extras[1:])[0]
         rest = [*vjp(of_bias, extras[0])[1](cotangent), *rest[1:]]
     return (*found, *rest)
 

@@ -26,11 +26,11 @@ class Mask:
     @property
     def shape(self) -> tuple[int, ...]:
         """Numbers of queries and keys."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not define `shape`")
 
     def __getitem__(self, idx: Any) -> np.ndarray:
         """A part, as booleans."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not define `__getitem__`")
 
     def __bool__(self) -> bool:
         raise ArgumentTypeError(
@@ -49,7 +49,7 @@ class FormulaMask(Mask):
 
     def visible(self, queries: Any, keys: Any) -> Any:
         """Whether queries at these positions see keys at these; the arrays broadcast against each other."""
-        raise NotImplementedError
+        raise NotImplementedError(f"{type(self).__name__} does not define `visible`")
 
     def __getitem__(self, idx: Any) -> np.ndarray:
         rows, columns = _positions(self.shape, idx)
