@@ -189,7 +189,7 @@ def test_entries_for_other_devices_and_environments_wait_until_they_are_asked_fo
     folder, loads, monkeypatch
 ):
     run(1)
-    monkeypatch.setattr(disk_cache, "_environment", lambda client, devices: "another")
+    monkeypatch.setattr(disk_cache, "environment_of", lambda client, devices: "another")
     restart()
     wait()
     assert not loads

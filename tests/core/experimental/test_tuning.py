@@ -7,6 +7,7 @@ import pytest
 
 import pellucid as pl
 import pellucid.numpy as jnp
+from pellucid._machine.compilation import disk_cache
 from pellucid.errors import ArgumentValueError
 from pellucid.experimental.compilation_cache import compilation_cache
 from pellucid.experimental.pallas import (
@@ -159,3 +160,13 @@ def test_spaces_and_targets_that_are_none():
     with pytest.raises(ArgumentValueError, match="`rounds`"):
         tune(double, {"block": [1]}, rounds=0)
     assert Candidate({"block": 1}).failure == ""
+
+
+def test_times_of_another_processor_are_not_kept(clock, folder, monkeypatch):
+    tune(double, {"block": [16, 64]})(X)
+    monkeypatch.setattr(disk_cache, "_processor", lambda: "another")
+    assert not tune(double, {"block": [16, 64]})(X).is_from_disk
+    # A rank by moved bytes is the same on every machine.
+    tune(double, {"block": [16, 64]}, target="TPU")(X)
+    monkeypatch.setattr(disk_cache, "_processor", lambda: "a third")
+    assert tune(double, {"block": [16, 64]}, target="TPU")(X).is_from_disk

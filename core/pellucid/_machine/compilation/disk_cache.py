@@ -138,7 +138,7 @@ def entry_of(lowered: Any, options: Any, content: bytes) -> Path | None:
     home = folder()
     if home is None:
         return None
-    facts = (_environment(placement.client, placement.devices), len(module.host_callbacks))
+    facts = (environment_of(placement.client, placement.devices), len(module.host_callbacks))
     digest = hashlib.sha256(_MAGIC)
     digest.update(repr(facts).encode())
     digest.update(options.SerializeAsString())
@@ -148,8 +148,8 @@ def entry_of(lowered: Any, options: Any, content: bytes) -> Path | None:
     return home / f"{digest.hexdigest()}{_SUFFIX}"
 
 
-def _environment(client: Client, devices: Sequence[Device]) -> str:
-    """A digest of the environment on which executables for `devices` depend."""
+def environment_of(client: Client, devices: Sequence[Device]) -> str:
+    """A digest of the environment on which executables for `devices`, and how quick they are, depend."""
     facts = (
         jaxlib_version,
         client.platform,
@@ -309,7 +309,7 @@ def store(path: Path, lowered: Any, options: Any, loaded: LoadedExecutable, seco
         primitives=_primitives(lowered.module.origins),
         program_id=module_id(loaded.hlo_modules()[0]),
         platform=platform_of(placement.client),
-        environment=_environment(placement.client, placement.devices),
+        environment=environment_of(placement.client, placement.devices),
         device_ids=[device.id for device in placement.devices],
         options=options.SerializeAsString().hex(),
         host_callbacks=len(lowered.module.host_callbacks),
@@ -436,7 +436,7 @@ def _loader_here(header: _Header) -> Function | None:
     devices = [by_id[i] for i in header.device_ids if i in by_id]
     if len(devices) < len(header.device_ids):
         return None
-    if header.environment != _environment(client, devices):
+    if header.environment != environment_of(client, devices):
         return None
     options = CompileOptions.ParseFromString(bytes.fromhex(header.options))
     return _loader(client, devices, options, ())

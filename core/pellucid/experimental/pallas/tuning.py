@@ -369,6 +369,9 @@ def _file(tuning: Tuning) -> Path | None:
     if home is None:
         return None
     facts = (tuning.program, tuning.device, tuning.is_measured, tuning.jaxlib, tuning.operands)
+    if tuning.is_measured:  # the processor and the options of XLA count, too
+        device = pellucid.devices()[0]
+        facts = (*facts, disk_cache.environment_of(device.client, [device]))
     return home / f"{hashlib.sha256(repr(facts).encode()).hexdigest()}{_SUFFIX}"
 
 
