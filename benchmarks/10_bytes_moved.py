@@ -55,12 +55,46 @@ def train_step(way: str, jax: Any) -> None:
     step(*jax.device_put((parameters, ids), (shardings, placed(*batch))))
 
 
+def constrained_step(recompute: bool, jax: Any) -> None:
+    """A step of 12 layers over four by two devices, each of which says how its result is laid out."""
+    mesh = jax.make_mesh((4, 2), ("data", "model"), (jax.sharding.AxisType.Auto,) * 2)
+
+    def placed(*spec: Any) -> Any:
+        return jax.sharding.NamedSharding(mesh, jax.sharding.PartitionSpec(*spec))
+
+    def layer(p: Any, x: Any) -> Any:
+        x = transformer.layer(jax.numpy, p, x)
+        return jax.lax.with_sharding_constraint(x, placed("data"))
+
+    each = jax.checkpoint(layer) if recompute else layer
+
+    def loss(p: Any, ids: Any) -> Any:
+        x = p["embedding"][ids]
+        for q in p["layers"]:
+            x = each(q, x)
+        return ((x @ p["head"]) ** 2).mean()
+
+    def step(p: Any, ids: Any) -> Any:
+        value, gradient = jax.value_and_grad(loss)(p, ids)
+        return jax.tree.map(lambda a, g: a - 0.1 * g, p, gradient), value
+
+    parameters, ids = transformer.parameters(jax), transformer.tokens(jax, 8)
+    shardings = jax.tree_util.tree_map_with_path(
+        lambda path, _: placed(*_TENSOR[path[-1].key]), parameters
+    )
+    compiled = jax.jit(step, out_shardings=(shardings, placed()))
+    compiled(*jax.device_put((parameters, ids), (shardings, placed("data"))))
+
+
 def measurements(jax: Any) -> dict[str, Any]:
     """Exchanges of each program."""
     programs = dict(exchanges.PROGRAMS)
     for way in _LAYOUTS:
         step = functools.partial(train_step, way)
         programs[f"train step of 12 layers, {way}"] = step, exchanges.value
+    for way, recompute in {"": False, ", computed again": True}.items():
+        step = functools.partial(constrained_step, recompute)
+        programs[f"train step of 12 constrained layers{way}"] = step, exchanges.value
     return {
         name: functools.partial(exchanges.exchanged, jax, *program)
         for name, program in programs.items()
