@@ -287,26 +287,69 @@ def test_forward_layers_are_called_when_compiled():
         assert "call @block" not in pl.jit(lambda p, x: stack(p, x)).lower(PARAMS, X).as_text()
 
 
+def of_rows(params, x):
+    for p in params:
+        x = (
+            x
+            + jnp.tanh(x @ p["q"]) * jnp.sin(x @ p["k"])
+            + jnp.cos(x @ p["v"]) / jnp.sqrt(1 + x * x)
+        )
+        x = x * jnp.exp(-(x**2)) + jnp.log1p(x * x) * jnp.sinh(x @ p["up"]) / jnp.cosh(x)
+    return (x**2).sum()
+
+
 def test_layers_of_partitioned_programs_send_their_gradients_as_one_message():
     """Calls keep XLA from adding up what several layers send: one message for each layer, and one more."""
     mesh = pl.make_mesh((8,), ("data",), axis_types=(pl.sharding.AxisType.Auto,))
-    placed = pl.device_put(np.tile(X[:1], (16, 1)), pl.NamedSharding(mesh, pl.P("data")))
-
-    def of_rows(params, x):
-        for p in params:
-            x = (
-                x
-                + jnp.tanh(x @ p["q"]) * jnp.sin(x @ p["k"])
-                + jnp.cos(x @ p["v"]) / jnp.sqrt(1 + x * x)
-            )
-            x = x * jnp.exp(-(x**2)) + jnp.log1p(x * x) * jnp.sinh(x @ p["up"]) / jnp.cosh(x)
-        return (x**2).sum()
-
+    rows = np.tile(X[:1], (16, 1))
+    placed = pl.device_put(rows, pl.NamedSharding(mesh, pl.P("data")))
     gradient = pl.jit(pl.value_and_grad(of_rows))
-    assert calls(gradient.trace(PARAMS, placed).jaxpr.jaxpr)["of_rows_layer"] > 0
+    # Traced for one device, its layers are calls; those are inlined where the same program is partitioned.
+    assert calls(gradient.trace(PARAMS, rows).jaxpr.jaxpr)["of_rows_layer"] > 0
     lowered = gradient.lower(PARAMS, placed)
     assert "call @" not in lowered.as_text()
     assert lowered.compile().as_text().count(" all-reduce(") == 1
+
+
+def has_calls(function, *arguments, **options):
+    return calls(pl.jit(function, **options).trace(*arguments).jaxpr.jaxpr)["of_rows_layer"] > 0
+
+
+def test_layers_stay_as_they_are_in_programs_that_are_partitioned():
+    """What a called layer computes again would be gathered again: the exchanges are those of a flat program."""
+    mesh = pl.make_mesh((2, 4), ("data", "model"), axis_types=(pl.sharding.AxisType.Auto,) * 2)
+    rows = np.tile(X[:1], (16, 1))
+    columns, whole = pl.NamedSharding(mesh, pl.P(None, "model")), pl.NamedSharding(mesh, pl.P())
+
+    def gradient(params, x):
+        return pl.grad(of_rows)(params, x)
+
+    def constrained(params, x):
+        return pl.grad(lambda p, x: of_rows(p, pl.lax.with_sharding_constraint(x, columns)))(
+            params, x
+        )
+
+    def of_constrained_layers(params, x):
+        def loss(params, x):
+            for p in params:
+                x = pl.lax.with_sharding_constraint(
+                    jnp.tanh(x @ p["q"]) * jnp.sin(x @ p["k"]), columns
+                )
+                x = x * jnp.exp(-(x**2)) + jnp.log1p(x * x) * jnp.sinh(x @ p["up"]) / jnp.cosh(x)
+            return (x**2).sum()
+
+        return pl.grad(loss)(params, x)
+
+    assert has_calls(lambda p, x: pl.grad(of_rows)(p, x), PARAMS, rows)
+    assert not has_calls(gradient, pl.device_put(PARAMS, columns), pl.device_put(rows, whole))
+    assert not has_calls(lambda p, x: gradient(p, x), PARAMS, rows, in_shardings=(columns, whole))
+    assert not has_calls(lambda p, x: gradient(p, x), PARAMS, rows, out_shardings=columns)
+    assert not has_calls(constrained, PARAMS, rows)
+    assert not calls(pl.jit(of_constrained_layers).trace(PARAMS, rows).jaxpr.jaxpr)["loss_layer"]
+    struct = pl.ShapeDtypeStruct(rows.shape, rows.dtype, sharding=whole)
+    assert not has_calls(lambda p, x: gradient(p, x), PARAMS, struct)
+    with pl.set_mesh(mesh):
+        assert not has_calls(lambda p, x: gradient(p, x), PARAMS, rows)
 
 
 def test_the_first_softmax_of_a_kind_is_like_the_next_ones():

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -99,6 +99,21 @@ def placements_of(primitive: Primitive[Any], params: Any) -> Results:
         for inner in subjaxprs(params):
             placements = (*placements, *placements_in(inner))
     return placements
+
+
+def has_several_devices(places: Iterable[Any]) -> bool:
+    """Whether one of `places` has several devices: shardings, meshes and arrays; anything else has none."""
+    for place in places:
+        if isinstance(place, (Mesh, AbstractMesh)):
+            size = place.size
+        else:
+            sharding = (
+                place._sharding if type(place) in ARRAY_TYPES else getattr(place, "sharding", place)
+            )
+            size = sharding.num_devices if isinstance(sharding, Sharding) else 1
+        if size > 1:
+            return True
+    return False
 
 
 Names = Callable[[], Sequence[str]]

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid._machine.base import ScopeStack, config, strict_zip, user_places
+from pellucid._machine.compilation.placement import has_several_devices, placements_in
 from pellucid._machine.ir import (
     Atom,
     ClosedJaxpr,
@@ -58,11 +59,13 @@ class _Copy(NamedTuple):
 def with_layer_calls(jaxpr: Jaxpr, *, is_final: bool = False) -> Jaxpr:
     """`jaxpr` with each stack of repeated layers replaced by calls of one program.
 
-    `jaxpr` itself if there are none, or if the option is off.
+    `jaxpr` itself if there are none, if the option is off, or if an equation places a value on several devices.
     """
     equations = jaxpr.equations
     n = len(equations)
     if n < MIN_LAYERED_EQUATIONS or not config.call_repeated_layers.value:
+        return jaxpr
+    if has_several_devices(placements_in(jaxpr)):
         return jaxpr
     last_use = dict.fromkeys(jaxpr.outvars, n)
     for i in range(n - 1, -1, -1):

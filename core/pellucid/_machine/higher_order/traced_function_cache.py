@@ -20,7 +20,9 @@ from pellucid._machine.base import (
     publish,
 )
 from pellucid._machine.compilation import interception
+from pellucid._machine.compilation.placement import has_several_devices
 from pellucid._machine.ir import ClosedJaxpr, forget_sources
+from pellucid._machine.sharding import mesh_context
 from pellucid._machine.tracing import (
     FunctionCall,
     Tracer,
@@ -127,6 +129,8 @@ class TracedFunctionCache:
     def trace(self, call: FunctionCall) -> TracedFunction:
         """Traces the function for a call's arguments."""
         options, spec = self.options, self.options.spec
+        # Calls are inlined where XLA partitions a program, but residuals of layers that were calls stay those of calls.
+        keeps_layers = self._is_partitioned(call)
         trees: list[Any] = []
         # If tracing fails, references to the call survive in the traceback, and must not keep its arrays alive.
         call = call._replace(leaves=[])
@@ -141,7 +145,8 @@ class TracedFunctionCache:
         arguments = for_arguments(
             options.in_shardings, spec.name, call, lambda: debug.argument_names
         )
-        jaxpr, consts = stage(flat, typed_by(arguments, call.avals), debug)
+        with config.call_repeated_layers(False) if keeps_layers else contextlib.nullcontext():
+            jaxpr, consts = stage(flat, typed_by(arguments, call.avals), debug)
         if not options.share:
             forget_sources(jaxpr)
         results = for_results(options.out_shardings, spec.name, trees[0], jaxpr.out_avals)
@@ -158,6 +163,17 @@ class TracedFunctionCache:
             params, consts, trees[0], call, debug, layouts(options.in_shardings, call.tree.children()[0], call.avals),
             layouts(options.out_shardings, trees[0], jaxpr.out_avals),
         )  # fmt: skip
+
+    def _is_partitioned(self, call: FunctionCall) -> bool:
+        """Whether this call runs over several devices, as far as that is known before its function is traced."""
+        stated = (self.options.in_shardings, self.options.out_shardings)
+        places = (place for each in stated if each is not None for place in each.leaves)
+        meshes = (
+            mesh_context.concrete.value,
+            mesh_context.abstract.value,
+            mesh_context.entered.value,
+        )
+        return has_several_devices((*call.leaves, *places, *meshes))
 
 
 _users_programs: weakref.WeakSet[TracedFunction] = weakref.WeakSet()
