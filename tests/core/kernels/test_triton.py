@@ -158,6 +158,33 @@ def test_blocks_with_and_without_edges(dtype, size):
     )
 
 
+def joined_in_the_middle(x, axis):
+    """Eight elements as a cube, its halves along an axis in turn, the first of them cut and put together again."""
+    cube = jnp.stack([x, x + 10]).reshape(2, 2, 2)
+    first, second = lax.split(cube, (1, 1), axis)
+    return jnp.concatenate([second, first], axis)
+
+
+def counted_bits(x, dtype):
+    n = x.astype(np.int32).astype(dtype) * 3
+    return lax.clz(n).astype(F32) * 64 + lax.population_count(n).astype(F32)
+
+
+def neighbours(x, dtype):
+    """What follows each number on the way to others, as numbers that hold its bits: around zeros, infinities and NaN."""
+    special = jnp.where(
+        x > 3, jnp.nan, jnp.where(x > 2, jnp.inf, jnp.where(x > 1, -jnp.inf, x * 0))
+    )
+    bits = 0
+    for start in (x, special, -special):
+        for end in (0.0, 2.0, -jnp.inf, jnp.nan):
+            after = lax.nextafter(start.astype(dtype), jnp.full_like(start, end, dtype))
+            kind = np.int32 if dtype == F32 else np.int16
+            same = jnp.where(jnp.isnan(after), 7, lax.bitcast_convert_type(after, kind))
+            bits = bits * 3 + same.astype(np.int32)
+    return (bits % 1000).astype(F32)
+
+
 OPERATIONS = {
     "arithmetic": lambda x: x * 3 - x / 2 + abs(x) ** 2 - (-x) % 3,
     "extremes": lambda x: jnp.maximum(jnp.minimum(x, 2), -1) + jnp.clip(x, -2, 1),
@@ -179,6 +206,16 @@ OPERATIONS = {
     "positions": lambda x: x + jnp.arange(4) + lax.broadcasted_iota(np.int32, (4, 2), 0).max(1),
     "reductions": lambda x: x - x.max() + x.min() * x.sum() + jnp.prod(x) + (x > 0).any() + (x > 0).all(),
     "places": lambda x: x + jnp.argmax(x) + jnp.argmin(x) * 10,
+    "blocks joined": lambda x: jnp.concatenate([x, x * 2, x[:2], x[1:2], x[2:3], jnp.arange(4.0)])[:4] + jnp.concatenate([x[1:3], x, x[3:], x[:1]])[2:6],
+    "blocks joined along any axis": lambda x: sum(joined_in_the_middle(x, axis).reshape(8)[:4] * 3**axis for axis in range(3)) + (jnp.concatenate([x > 0, x < 0])[2:6]),
+    "blocks cut": lambda x: lax.split(x, (1, 2, 1))[1].sum() + jnp.concatenate([*lax.split(x, (2, 2))[::-1]]) + lax.split(x.reshape(2, 2), (1, 1), 1)[1].reshape(2).max(),
+    "blocks stacked": lambda x: jnp.stack([x, x * 2, x * 3, x * 5], 1).max(0) + jnp.stack([x, x + 1])[1] + jnp.stack([x[0], x[1] * 2, x.sum(), x.max()]) + jnp.stack([x > 0], 1).reshape(4),
+    "blocks unstacked": lambda x: jnp.concatenate(lax.unstack(x.reshape(2, 2), 1)) + lax.unstack(x)[2] + lax.unstack(jnp.arange(8.0))[5] + lax.unstack(x.reshape(1, 4))[0],
+    "scans": lambda x: jnp.cumsum(x) + lax.cumsum(x, reverse=True) * 2 + lax.cummax(x) + lax.cummin(x.reshape(2, 2), 1).reshape(4) + jnp.cumprod(x),
+    "narrow scans": lambda x: (jnp.cumsum(x.astype("bfloat16")) + lax.cummax(x.astype(np.int8)) + lax.cummax((x + 4).astype(np.uint8))).astype(F32),
+    "counts of bits": lambda x: sum(counted_bits(x, f"{kind}{bits}") for kind in ("int", "uint") for bits in (8, 16, 32)),
+    "neighbours": lambda x: sum(neighbours(x, dtype) for dtype in (F32, np.float16, "bfloat16")),
+    "prints": lambda x: (pallas.debug_print("x = {}, {}", x, pallas.program_id(0)), x)[1],
     "choice": lambda x: lax.select_n(jnp.clip(x, 0, 2).astype(np.int32), x, x * 2, x * 3),
     "switch": lambda x: lax.switch(x.max().astype(np.int32), [lambda x: x, lambda x: x * 2, lambda x: x * 3], x),
     "loop": lambda x: lax.fori_loop(0, 3, lambda i, y: y * 2 + i, x),
@@ -191,15 +228,30 @@ OPERATIONS = {
 def test_operations(name):
     operation = OPERATIONS[name]
     x = array(8, seed=3)
-    assert_same(
-        call(
-            lambda x_ref, o_ref: o_ref.__setitem__(..., operation(x_ref[...])),
-            x,
-            grid=2,
-            specs=[BLOCK],
-        ),
-        x,
-    )
+    assert_same(call_elementwise(operation, x), x)
+
+
+def call_elementwise(operation, x):
+    """The kernel of two blocks that stores `operation` of each."""
+    return call(lambda x_ref, o_ref: o_ref.__setitem__(..., operation(x_ref[...])), x, grid=2, specs=[BLOCK])  # fmt: skip
+
+
+def test_counts_of_wide_integers():
+    with pl.enable_x64(True):
+        x = array(8, np.int64) << 40
+        assert_same(call_elementwise(lambda x: lax.clz(x) * 100 + lax.population_count(x), x), x)
+
+
+def test_what_is_printed(capsys):
+    x = array(8)
+    show = lambda x: (pallas.debug_print("of {1}: {0}!", x, pallas.program_id(0)), x)[1]
+    found = lowered(kernel_of(call_elementwise(show, x), x))
+    assert 'tt.print "of "' in found.text
+    assert 'tt.print ": "' in found.text
+    triton_interpreter.run(found, [x], [np.zeros_like(x)])
+    assert capsys.readouterr().out.splitlines()[:2] == ["of  1", f":  {x[4:]}"]
+    plain = lambda x: (pallas.debug_print("begun"), x)[1]
+    assert 'tt.print "begun"' in lowered(kernel_of(call_elementwise(plain, x), x)).text
 
 
 def softmax(x_ref, o_ref):
@@ -491,8 +543,16 @@ def test_the_spec_of_a_block_that_triton_has_not_is_named():
     assert "A block of (4, None) fits" in message
     big = BlockSpec((1 << 21,), lambda i: (i,))  # too big
     y = np.zeros(1 << 21, np.float32)
-    with pytest.raises(NotImplementedError, match="# too big"):
+    with pytest.raises(NotImplementedError, match="# too big") as caught:
         triton_texts(call(lambda x, o: o.__setitem__(..., x[...]), y, grid=1, specs=[big], out_spec=big), y)  # fmt: skip
+    assert "A block of (1048576,) fits" in str(caught.value)
+    both = BlockSpec((3000, None, 1500), lambda: (0, 0, 0))  # both
+    z = np.zeros((3000, 1, 1500), np.float32)
+    with pytest.raises(NotImplementedError, match=r"A block of \(1024, None, 1024\) fits"):
+        triton_texts(call(lambda x, o: o.__setitem__(..., x[...]), z, specs=[both], out_spec=both), z)  # fmt: skip
+    wide = lambda x, o: o.__setitem__(..., (x[...][:, None] + x[...]).sum(1))
+    with pytest.raises(NotImplementedError, match=r"in a loop: \(1024, 1024\) fits"):
+        triton_texts(call(wide, y[:4096]), y[:4096])
 
 
 def test_derivatives_of_kernels_have_no_text():
@@ -526,6 +586,17 @@ def test_assembly(name):
         code = found.assembly(architecture)
         assert f".target sm_{architecture.replace('.', '')}" in code.text
         assert (code.shared_bytes > 0) == (name == "matmul")
+
+
+@pytest.mark.skipif(
+    plugins.triton_compiler() is None,
+    reason="no compiler of Triton is installed: the extra `gpu-aot`, of jaxlib 0.10",
+)
+@pytest.mark.parametrize("name", OPERATIONS)
+def test_assembly_of_operations(name):
+    x = array(8)
+    [found] = triton_texts(call_elementwise(OPERATIONS[name], x), x)
+    assert ".target sm_90" in found.assembly("9.0").text
 
 
 @pytest.mark.skipif(

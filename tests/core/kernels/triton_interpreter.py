@@ -23,6 +23,10 @@ class Pointers(NamedTuple):
     offsets: Any
 
 
+def leading_zeros(x, bits):
+    return bits - np.vectorize(lambda n: int(n).bit_length(), otypes=[np.int32])(unsigned(x))
+
+
 ATOMIC = {
     1: np.bitwise_and, 2: np.bitwise_or, 3: np.bitwise_xor, 4: np.add, 5: np.add, 6: np.maximum, 7: np.minimum,
     8: lambda x, y: np.maximum(unsigned(x), unsigned(y)), 9: lambda x, y: np.minimum(unsigned(x), unsigned(y)), 10: lambda x, y: y,
@@ -31,13 +35,15 @@ ATOMIC = {
 EXTERN = {
     "tanh": np.tanh, "log1p": np.log1p, "expm1": np.expm1, "pow": np.power, "tan": np.tan, "rint": np.rint, "cbrt": np.cbrt, "erfc": special.erfc, "erfinv": special.erfinv,
     "atan2": np.arctan2, "round": lambda x: np.trunc(x + np.copysign(0.5, x)),
+    "popc": lambda x: np.bitwise_count(unsigned(x)), "popcll": lambda x: np.bitwise_count(unsigned(x)),
+    "clz": lambda x: leading_zeros(x, 32), "clzll": lambda x: leading_zeros(x, 64),
 }  # fmt: skip
 
 
 class Interpreter(mlir_interpreter.Interpreter):
     """One program of a kernel."""
 
-    ends = (*mlir_interpreter.Interpreter.ends, "tt.return", "tt.reduce.return")
+    ends = (*mlir_interpreter.Interpreter.ends, "tt.return", "tt.reduce.return", "tt.scan.return")
 
     def __init__(self, position: tuple[int, int, int]) -> None:
         super().__init__()
@@ -129,6 +135,26 @@ class Interpreter(mlir_interpreter.Interpreter):
                     x[row] = value
             total = new
         return total
+
+    def tt_scan(self, operation, x):
+        axis, block = number(operation, "axis"), operation.regions[0].blocks[0]
+        is_reversed = ir.BoolAttr(operation.attributes["reverse"]).value
+        rows = np.moveaxis(x.copy(), axis, 0)
+        order = [*range(len(rows))][:: -1 if is_reversed else 1]
+        for before, i in itertools.pairwise(order):
+            for place in itertools.product(*map(range, rows[0].shape)):
+                [rows[i, *place]] = self.call(block, [rows[before, *place], rows[i, *place]])
+        return [np.moveaxis(rows, 0, axis)]
+
+    def tt_join(self, operation, x, y):
+        return [np.stack([x, y], -1)]
+
+    def tt_split(self, operation, x):
+        return [x[..., 0], x[..., 1]]
+
+    def tt_print(self, operation, *operands):
+        print(ir.StringAttr(operation.attributes["prefix"]).value, *operands)
+        return []
 
     def tt_dot(self, operation, a, b, c):
         return [c + a.astype(c.dtype) @ b.astype(c.dtype)]

@@ -19,7 +19,7 @@ from pellucid.kernels.mappings import Along, BlockMapping
 from pellucid.kernels.programs import GridKernel
 from pellucid.kernels.specs import step_of
 
-from . import assembly, memory, rules
+from . import assembly, halves, memory, printing, rules
 from .lowering import Lowering
 
 _TARGET = "__gpu$xla.gpu.triton"
@@ -27,7 +27,7 @@ _MAX_GRID = (2**31 - 1, 2**16 - 1, 2**16 - 1)
 _WARPS = (1, 2, 4, 8, 16, 32)
 _DIVISIBILITY = 16
 """Bytes of which the addresses of arrays are multiples."""
-RULES = (assembly, memory, rules)
+RULES = (assembly, halves, memory, printing, rules)
 """The modules whose rules are used."""
 
 

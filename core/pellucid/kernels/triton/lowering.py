@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from itertools import compress
 from typing import Any
 
 import numpy as np
 
-from pellucid._machine.base import strict_zip
 from pellucid._machine.xla.triton import ir, triton
 from pellucid.kernels.lowering import control, elements, programs
 from pellucid.kernels.lowering.programs import Rules, registering
@@ -55,9 +55,13 @@ class Lowering(programs.Lowering):
                     else f"A block of {_fitting_shape(mapping)} fits, with a grid for it; what it has beyond the edge of the array is masked.",
                 )
         if math.prod(shape) > MAX_ELEMENTS:
+            mapping = self._mapping_of(shape)
             raise self.unsupported(
                 f"its blocks have at most {MAX_ELEMENTS:,} elements.",
-                _described(shape, self._mapping_of(shape)),
+                _described(shape, mapping),
+                f"Work on parts of it in a loop: {_within_limit(shape)} fits."
+                if mapping is None
+                else f"A block of {_fitting_shape(mapping)} fits, with a grid for it.",
             )
         return ir.RankedTensorType.get(list(shape), element)
 
@@ -105,13 +109,20 @@ def _described(shape: Sequence[int], mapping: BlockMapping | None) -> list[str]:
 
 
 def _fitting_shape(mapping: BlockMapping) -> tuple[int | None, ...]:
-    """The shape of the least block with sizes that Triton has that is no smaller than that of `mapping`."""
-    return tuple(
-        [
-            None if type(dim) is Squeezed else _power_of_two(n)
-            for dim, n in strict_zip(mapping.dims, mapping.sizes)
-        ]
-    )
+    """The shape of a block that Triton has: no smaller than that of `mapping`, but for what its number of elements allows."""
+    kept = [type(dim) is not Squeezed for dim in mapping.dims]
+    seen = _within_limit([_power_of_two(n) for n in compress(mapping.sizes, kept)])
+    sizes = iter(seen)
+    return tuple([next(sizes) if is_kept else None for is_kept in kept])
+
+
+def _within_limit(shape: Sequence[int]) -> tuple[int, ...]:
+    """Sizes, powers of two, of which the largest are halved until there are no more elements than a block may have."""
+    sizes = [*shape]
+    while math.prod(sizes) > MAX_ELEMENTS:
+        largest = sizes.index(max(sizes))
+        sizes[largest] //= 2
+    return tuple(sizes)
 
 
 def _is_tensor(x: ir.Value) -> bool:

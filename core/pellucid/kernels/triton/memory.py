@@ -75,6 +75,7 @@ def _part(
     slices; written arrays of positions leave them out.
     """
     shape = index.result_shape(avals)
+    ctx.type(shape, ctx.element(np.int32))  # raises for the whole part, not for one of its axes
     n_vector = len(shape) - len(index.windows)
     window_axes = iter([*range(index.position), *range(index.position + n_vector, len(shape))])
     strides = _strides(pointer.mapping.aval.shape)

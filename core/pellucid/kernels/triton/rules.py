@@ -14,7 +14,9 @@ from pellucid._machine.primitives import (
     contraction,
     conversion,
     creation,
+    cumulative,
     error_functions,
+    logical,
     movement,
     reduction,
     transcendental,
@@ -84,6 +86,58 @@ def _round(ctx: Lowering, equation, operands):
         return [build(x)]
     wide = ctx.type(aval.shape, ctx.element(_FLOAT32))
     return [arith.truncf(ctx.type_of(aval), build(arith.extf(wide, x)))]
+
+
+@rule(arithmetic.nextafter_p)
+def _nextafter(ctx: Lowering, equation, operands):
+    """By bits: as integers, numbers of one sign are in the order of their bits; the next one differs by 1."""
+    aval = equation.results[0].aval
+    x, y = [ctx.spread(v, aval.shape) for v in operands]
+    dtype = np.dtype(f"int{float_bits(aval.dtype)}")
+    kind, least = ctx.type(aval.shape, ctx.element(dtype)), np.iinfo(dtype).min
+    number = lambda value: ctx.constant(value, dtype, aval.shape)
+    compare = lambda name, a, b: arith.cmpi(getattr(arith.CmpIPredicate, name), a, b)
+    zero, one = number(0), number(1)
+
+    def ordered(bits: ir.Value) -> ir.Value:
+        """Integers in the order of the numbers, 0 for both zeros; of such ones, the bits again, but of -0."""
+        return arith.select(compare("slt", bits, zero), arith.subi(number(least), bits), bits)
+
+    bits = triton.bitcast(kind, x)
+    here, there = ordered(bits), ordered(triton.bitcast(kind, y))
+    up, down = arith.addi(here, one), arith.subi(here, one)
+    following = ordered(arith.select(compare("slt", here, there), up, down))
+    sign = arith.andi(bits, number(least))
+    following = arith.select(compare("eq", following, zero), sign, following)
+    moved = triton.bitcast(ctx.type_of(aval), following)
+    is_nan = arith.cmpf(arith.CmpFPredicate.UNO, x, y)
+    found = arith.select(compare("eq", here, there), y, moved)
+    return [arith.select(is_nan, ctx.constant(np.nan, aval.dtype, aval.shape), found)]
+
+
+# Bits ---------------------------------------------------------------------------------------------------------
+
+
+def _count(primitive: Primitive, name: str, counts_leading: bool) -> None:
+    """A row for a function of CUDA's library that counts bits of 32 or 64, in int32."""
+
+    @rule(primitive)
+    def lower(ctx: Lowering, equation, operands):
+        [x] = operands
+        aval = equation.results[0].aval
+        bits = 8 * np.dtype(aval.dtype).itemsize
+        unsigned = aval.update(dtype=np.dtype(f"uint{bits}"))
+        wide = converted(ctx, x, unsigned, f"uint{max(bits, 32)}")
+        kind = ctx.type(aval.shape, ctx.element(_INT32))
+        symbol = f"__nv_{name}" + ("ll" if bits == 64 else "")
+        found = triton.extern_elementwise(kind, [wide], "", "", symbol, True)
+        if counts_leading and bits < 32:  # those in front are zeros
+            found = arith.subi(found, ctx.int32(32 - bits, aval.shape))
+        return [converted(ctx, found, aval.update(dtype=_INT32), aval.dtype)]
+
+
+_count(logical.population_count_p, "popc", False)
+_count(logical.clz_p, "clz", True)
 
 
 # Conversion ---------------------------------------------------------------------------------------------------
@@ -163,19 +217,27 @@ def _transpose(ctx: Lowering, equation, operands):
 # Reductions and products ------------------------------------------------------------------------------------
 
 
+def _combine(
+    ctx: Lowering,
+    operation: Any,
+    finish: Callable[..., Any],
+    operands: list[ir.Value],
+    combine: Callable[..., Sequence[ir.Value]],
+) -> list[ir.Value]:
+    """Results of a reduction or a scan, whose region `combine` fills with what becomes of first, then second elements."""
+    kinds = [ctx.scalar_type(x) for x in operands] * 2
+    block = operation.regions[0].blocks.append(*kinds, arg_locs=[ir.Location.current] * len(kinds))
+    with ctx.inside(block):
+        finish(combine(*block.arguments))
+    return list(operation.results)
+
+
 def _reduced(
     ctx: Lowering, operands: list[ir.Value], axis: int, combine: Callable[..., Sequence[ir.Value]]
 ) -> list[ir.Value]:
     """Blocks without an axis, along which `combine` (of first, then second elements) has made one of two."""
-    kinds = [ctx.scalar_type(x) for x in operands]
     operation = triton.ReduceOp(operands, axis)
-    arguments = [*kinds, *kinds]
-    block = operation.regions[0].blocks.append(
-        *arguments, arg_locs=[ir.Location.current] * len(arguments)
-    )
-    with ctx.inside(block):
-        triton.reduce_return(combine(*block.arguments))
-    return list(operation.results)
+    return _combine(ctx, operation, triton.reduce_return, operands, combine)
 
 
 def _reduction(
@@ -204,6 +266,29 @@ _reduction(reduction.reduce_min_p, arith.minimumf, arith.minsi, arith.minui, ari
 _reduction(reduction.reduce_and_p, None, arith.andi, None, arith.andi)
 _reduction(reduction.reduce_or_p, None, arith.ori, None, arith.ori)
 _reduction(reduction.reduce_xor_p, None, arith.xori, None, arith.xori)
+
+
+def _cumulative(
+    primitive: Primitive, on_floats: Build, on_integers: Build, on_unsigned: Build | None = None
+) -> None:
+    @rule(primitive)
+    def lower(ctx: Lowering, equation, operands):
+        [x] = operands
+        aval, (axis, reverse) = equation.results[0].aval, equation.params
+        dtype = np.dtype(aval.dtype)
+        build = build_for(ctx, primitive, dtype, on_floats, on_integers, on_unsigned, None)
+        is_narrow = is_float(dtype) and float_bits(dtype) < 32
+        if is_narrow:
+            x = arith.extf(ctx.type(aval.shape, ctx.element(_FLOAT32)), x)
+        operation = triton.ScanOp([x], axis, reverse)
+        [x] = _combine(ctx, operation, triton.scan_return, [x], lambda a, b: [build(a, b)])
+        return [arith.truncf(ctx.type_of(aval), x) if is_narrow else x]
+
+
+_cumulative(cumulative.cumsum_p, arith.addf, arith.addi)
+_cumulative(cumulative.cumprod_p, arith.mulf, arith.muli)
+_cumulative(cumulative.cummax_p, arith.maximumf, arith.maxsi, arith.maxui)
+_cumulative(cumulative.cummin_p, arith.minimumf, arith.minsi, arith.minui)
 
 
 def _arg_extreme(primitive: Primitive, name: str) -> None:
