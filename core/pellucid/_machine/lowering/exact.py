@@ -31,7 +31,7 @@ _EXTREMES = frozenset({
 })  # fmt: skip
 """Operations that select elements by order or position. Reductions count if their body contains only `_IN_EXTREMES`."""
 _IN_EXTREMES = frozenset({
-    "func.call", "stablehlo.maximum", "stablehlo.minimum", "stablehlo.negate", "stablehlo.return",
+    "func.call", "stablehlo.compare", "stablehlo.maximum", "stablehlo.minimum", "stablehlo.return", "stablehlo.select",
 })  # fmt: skip
 _MOVEMENTS = frozenset({
     "sdy.sharding_constraint", "stablehlo.bitcast_convert", "stablehlo.broadcast_in_dim", "stablehlo.convert",

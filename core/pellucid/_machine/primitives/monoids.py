@@ -113,24 +113,21 @@ def combine(ctx: Any, monoid: Monoid, x: ir.Value, y: ir.Value, aval: ShapedArra
 
 
 def monoid_body(
-    ctx: Any, region: ir.Region, monoid: Monoid, dtype: DType, *, by_opposite: bool = False
+    ctx: Any, region: ir.Region, monoid: Monoid, dtype: DType, *, keeps_nan: bool = False
 ) -> None:
     """Fill `region` with the monoid's operation on scalars of `dtype`.
 
-    `by_opposite` computes an extreme as the negated opposite of negatives.
+    With `keeps_nan` an extreme chooses NaN by itself, so that no library takes the operation for one that loses it.
     """
     aval = shaped_array((), dtype)
     with ctx.inside(region, [aval, aval]) as scalars:
-        if by_opposite:
-            monoid = MONOIDS[_OPPOSITES[monoid.name]]
-            scalars = [ctx.op1("stablehlo.negate", aval, [x]) for x in scalars]
         result = combine(ctx, monoid, *scalars, aval)
-        if by_opposite:
-            result = ctx.op1("stablehlo.negate", aval, [result])
+        if keeps_nan:
+            # The second one is an element: its test waits for no other combination.
+            last = scalars[1]
+            is_nan = ctx.compare(last, last, "NE", aval)
+            result = ctx.op1("stablehlo.select", aval, [is_nan, last, result])
         ctx.op("stablehlo.return", [], [result])
-
-
-_OPPOSITES = {"max": "min", "min": "max"}
 
 
 def lower_reduction(
@@ -144,9 +141,9 @@ def lower_reduction(
         "stablehlo.reduce", [ctx.type(result)], [x, initial], {"dimensions": axes}, regions=1
     )
     may_be_nan = dtypes.is_inexact(result.dtype) and result.dtype.kind != "c"
-    is_extreme = may_be_nan and monoid.name in _OPPOSITES
+    is_extreme = may_be_nan and monoid.name in ("max", "min")
     is_lost = is_extreme and ctx.has_fault(LARGE_EXTREMES_WITHOUT_NAN)
-    monoid_body(ctx, reduction.regions[0], monoid, result.dtype, by_opposite=is_lost)
+    monoid_body(ctx, reduction.regions[0], monoid, result.dtype, keeps_nan=is_lost)
     return reduction.result
 
 
