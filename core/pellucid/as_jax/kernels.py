@@ -17,7 +17,7 @@ _PACKAGE = "jax.experimental"
 _PACKAGES = {name.rpartition(".")[0] for name in NAMES}
 _OURS = frozenset(
     [
-        "pallas", "pallas.tpu", "pallas.triton",
+        "pallas", "pallas.mosaic_gpu", "pallas.tpu", "pallas.triton",
         *[f"pallas.ops.gpu.{name}" for name in ("attention", "decode_attention", "layer_norm", "paged_attention", "rms_norm", "softmax")],
         *[f"pallas.ops.tpu.{name}" for name in ("flash_attention", "matmul", "megablox", "megablox.gmm", "megablox.ops")],
         "pallas.ops.tpu.paged_attention",

@@ -19,6 +19,8 @@ class GridPosition(NamedTuple):
     names: tuple[Any, ...] | None
     failures: Any = None
     """Where its programs note what goes wrong (`Failures`)."""
+    thread_name: Any = None
+    """The name of the axis along which programs are threads of one block, on GPUs."""
 
 
 _position: contextvars.ContextVar[GridPosition | None] = contextvars.ContextVar(

@@ -45,10 +45,10 @@ from pellucid._machine.transforms import check_callable
 from pellucid._machine.transforms.jvp import concrete_value
 from pellucid.numpy import asarray, dot as dot_product
 
-from .grid import trace_around
+from .grid import current_position, trace_around
 from .named import MULTIPLE_OF, named
 from .programs import UNDEFINED, undefined
-from .specs import begins_at_zero, space_of
+from .specs import SharedScratch, begins_at_zero, kind_of_scratch, space_of
 
 # Control flow -----------------------------------------------------------------------------------------------
 
@@ -131,13 +131,16 @@ def run_scoped(f: Function, *types: Any, collective_axes: Any = (), **kw_types: 
     Array(6., dtype=float32)
     """
     check_callable(f, "run_scoped")
-    if collective_axes not in ((), None):
+    axes = tuple(collective_axes) if isinstance(collective_axes, (tuple, list)) else (collective_axes,)  # fmt: skip
+    axes = () if collective_axes is None else axes
+    where = current_position()
+    if axes and (where is None or axes != (where.thread_name,)):
         raise UnsupportedError(
-            "run_scoped: references that several programs share are not supported.",
+            "run_scoped: references that several programs share are not supported, but for the threads of a block on GPUs.",
             got=f"collective_axes: {collective_axes!r}",
         )
     leaves, tree = tree_flatten((types, kw_types), is_leaf=_is_array_type)
-    args, keywords = tree.unflatten([_allocated("run_scoped", x) for x in leaves])
+    args, keywords = tree.unflatten([_allocated("run_scoped", x, axes) for x in leaves])
     return f(*args, **keywords)
 
 
@@ -145,15 +148,18 @@ def _is_array_type(x: Any) -> bool:
     return hasattr(x, "shape") and hasattr(x, "dtype")
 
 
-def _allocated(caller: str, x: Any) -> Any:
+def _allocated(caller: str, x: Any, axes: tuple[Any, ...] = ()) -> Any:
     if not _is_array_type(x):
         raise ArgumentTypeError(
             f"{caller} takes types of references: something with shape and dtype.",
             got=f"got {x!r:.60}",
         )
-    initial = zeros if begins_at_zero(x) else undefined
-    value = initial(shaped_array(tuple(x.shape), dtypes.canonicalize(x.dtype)))
-    return new_ref(value, memory_space=space_of(x))
+    value = getattr(x, "initial_value", None)
+    if value is None:
+        initial = zeros if begins_at_zero(x) else undefined
+        value = initial(shaped_array(tuple(x.shape), dtypes.canonicalize(x.dtype)))
+    space = SharedScratch(space_of(x), axes) if axes else space_of(x)
+    return new_ref(value, memory_space=space, kind=kind_of_scratch(x))
 
 
 def get_global(what: Any) -> Any:
@@ -258,10 +264,11 @@ def empty_ref_like(x: Any) -> Any:
 # Masked access ------------------------------------------------------------------------------------------------
 
 
-def load(ref: Any, *, mask: Any = None, other: Any = None) -> Any:
+def load(ref: Any, *, mask: Any = None, other: Any = None, outside: Any = None) -> Any:
     """The elements of `ref`, or of a part `ref.at[index]`, where `mask` is true, and `other` elsewhere.
 
-    Without `other` the elements elsewhere are undefined; so are those at positions outside. Raises: ShapeError for a `mask` or an `other` that doesn't fit.
+    Without `other` the elements elsewhere are undefined; so are those at positions outside, unless a number for them is stated.
+    Raises: ShapeError for a `mask` or an `other` that doesn't fit.
 
     >>> from pellucid._machine.refs.access import new_ref
     >>> ref = new_ref(np.arange(3))
@@ -282,7 +289,9 @@ def load(ref: Any, *, mask: Any = None, other: Any = None) -> Any:
         with use_lineage(MASKED):
             value = get(view.ref, tuple(kept))
     nothing = undefined(shaped_array(shape, view.dtype))
-    if inside is not None:
+    if inside is not None and outside is not None:
+        value = select_n(inside, broadcast_to(np.asarray(outside, view.dtype), shape), value)
+    elif inside is not None:
         with use_lineage(UNDEFINED):
             value = select_n(inside, nothing, value)
     if other is None:

@@ -56,6 +56,8 @@ from pellucid._machine.transforms import (
 from .captured import Captured, with_captured
 from .copies import has_copies
 from .failures import Failures, Layout
+from .gpu import params as gpu
+from .gpu.memory import kind_of_block
 from .grid import GridPosition, programs_of_kernel, within
 from .grid_checks import check_inside, check_visits_when_run, check_written
 from .mappings import (
@@ -74,6 +76,7 @@ from .specs import (
     Space,
     begins_at_zero,
     is_parallel,
+    kind_of_scratch,
     no_block_spec,
     outside,
     space_of,
@@ -140,7 +143,8 @@ class KernelCall(Shown, Defined[KernelCallParams]):
         if is_triton and params.is_own and ctx.platform in ("cuda", "rocm"):
             inputs = operands[len(operands) - len(kernel.inputs) :]
             return late("call of a Triton kernel")(ctx, kernel, inputs)
-        if not is_triton and params.is_own and ctx.platform == "tpu":
+        is_of_gpus = is_triton or isinstance(kernel.compiler_params, gpu.CompilerParams)
+        if not is_of_gpus and params.is_own and ctx.platform == "tpu":
             n = kernel.grid.count(None) + len(kernel.scalars) + len(kernel.inputs)
             return late("call of a Mosaic kernel")(ctx, kernel, operands[len(operands) - n :])
         return jit_p.lower(ctx, operands, params.as_call())
@@ -241,7 +245,7 @@ def pallas_call(
         stated = grid_spec
     else:
         stated = GridSpec(grid, in_specs, out_specs, scratch_shapes)
-    call = _KernelDescription(
+    call = KernelDescription(
         kernel,
         own_name,
         out_shape,
@@ -259,7 +263,7 @@ def pallas_call(
     return jit(run, inline=True)
 
 
-class _KernelDescription(NamedTuple):
+class KernelDescription(NamedTuple):
     """The user's specification of a kernel and its grid."""
 
     function: Function
@@ -270,17 +274,21 @@ class _KernelDescription(NamedTuple):
     compiler_params: Any
     cost: Any
     interpret: Any
+    thread_axis: int | None = None
+    """The axis of the grid along which programs are threads of a block."""
+    function_name: str = "pallas_call"
+    """What the user has called."""
 
     @property
     def simulator(self) -> InterpretParams | None:
         """How the kernel is simulated; None if it is compiled."""
-        is_of_gpus = isinstance(self.compiler_params, triton.CompilerParams)
+        is_of_gpus = isinstance(self.compiler_params, (triton.CompilerParams, gpu.CompilerParams))
         return None if is_of_gpus else simulation_of(self.interpret)
 
     @property
     def caller(self) -> str:
         """How messages name the call."""
-        return f"pallas_call of `{self.name}`"
+        return f"{self.function_name} of `{self.name}`"
 
     def __call__(self, *args: Any) -> Any:
         kernel, operands, out_tree, written = self._kernel(args)
@@ -402,6 +410,7 @@ class _KernelDescription(NamedTuple):
             found[n:],
             out_tree,
             scratch,
+            [*map(kind_of_scratch, scratch_leaves)],
             scratch_tree,
             layout,
         )
@@ -425,7 +434,7 @@ class _KernelDescription(NamedTuple):
         kernel = GridKernel(
             self.name, grid, body, consts, tuple([a.inner_aval for a in scalar_refs]), (*found[:n], *more), tuple(results),
             tuple(scratch), counters, aliases, parallel, self.cost, layout, sites, self.compiler_params,
-            tuple(map(space_of, scratch_leaves)),
+            tuple(map(space_of, scratch_leaves)), self._within_block(len(grid)), self.thread_axis,
         )  # fmt: skip
         try:
             self._check(kernel)
@@ -433,6 +442,13 @@ class _KernelDescription(NamedTuple):
             error.refused_kernel = kernel
             raise
         return kernel, operands, out_tree, captured.written
+
+    def _within_block(self, n_axes: int) -> frozenset[int] | None:
+        """Axes whose programs run in one block of a GPU; None for other kernels."""
+        found = gpu.axes_within_block(self.compiler_params, n_axes)
+        if found is not None and self.thread_axis is not None:
+            found = found | {self.thread_axis}
+        return found
 
     def _size(self, n: Any) -> Any:
         """A size of the grid: an int, or a scalar operand."""
@@ -477,6 +493,7 @@ class _KernelDescription(NamedTuple):
         results,
         out_tree,
         scratch,
+        kinds,
         scratch_tree,
         layout,
     ) -> tuple[ClosedJaxpr, Values, Captured, tuple[CheckSite, ...]]:
@@ -486,8 +503,11 @@ class _KernelDescription(NamedTuple):
         # Types of the references, in the order of the kernel's arguments: scalars, inputs, results, scratch.
         refs = [
             *scalars,
-            *(abstract_ref(m.block_aval) for m in (*inputs, *results)),
-            *map(abstract_ref, scratch),
+            *[
+                abstract_ref(m.block_aval, kind_of_block(self.compiler_params, m.spec, m.block_aval))
+                for m in (*inputs, *results)
+            ],
+            *[abstract_ref(a, kind) for a, kind in strict_zip(scratch, kinds)],
             abstract_ref(layout.aval),
         ]
         sites: list[CheckSite] = []
@@ -515,7 +535,9 @@ class _KernelDescription(NamedTuple):
                 else (scratch_refs,)
             )
             failures = Failures(layout, values[-1], ids, sites)
-            with within(GridPosition(ids, sizes, self.spec.grid_names, failures)):
+            names = self.spec.grid_names
+            thread_name = None if self.thread_axis is None or names is None else names[-1]
+            with within(GridPosition(ids, sizes, names, failures, thread_name)):
                 result = self.function(*scalar_refs, *in_refs, *outs, *more, **keywords)
             if result is not None:
                 raise ArgumentTypeError(

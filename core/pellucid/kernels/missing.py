@@ -16,6 +16,8 @@ class KernelError(UnsupportedError, AttributeError):
 class _Refusing(type):
     """Class of placeholders for functions and classes of the reference: calls and attributes of them raise KernelError."""
 
+    _do: str
+
     def __call__(cls, *args: Any, **kwargs: Any) -> NoReturn:
         raise cls._error("call")
 
@@ -28,12 +30,15 @@ class _Refusing(type):
         return KernelError(
             f"`{cls.__module__}.{cls.__name__}`: pellucid has no such part of hand-written kernels.",
             got=use,
-            do="docs/kernels.md says what kernels may use; else write the computation with the functions of `numpy`.",
+            do=cls._do,
         )
 
 
-def refusing(module: str, name: str) -> type:
-    """The placeholder for `name` of a module of kernels.
+_DO = "docs/kernels.md says what kernels may use; else write the computation with the functions of `numpy`."
+
+
+def refusing(module: str, name: str, do: str = _DO) -> type:
+    """The placeholder for `name` of a module of kernels; `do` is what its errors advise.
 
     >>> refusing("pellucid.experimental.pallas", "ops")(print)
     Traceback (most recent call last):
@@ -42,4 +47,4 @@ def refusing(module: str, name: str) -> type:
     ...
     """
     doc = "A name of the reference that pellucid has no meaning for."
-    return _Refusing(name, (), {"__module__": module, "__doc__": doc})
+    return _Refusing(name, (), {"__module__": module, "__doc__": doc, "_do": do})

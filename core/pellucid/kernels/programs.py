@@ -86,6 +86,10 @@ class GridKernel:
     """Parameters for the compiler of a device."""
     spaces: tuple[Any, ...] = ()
     """The memory space of each scratch; None where none is stated."""
+    within_block: frozenset[int] | None = None
+    """Axes whose programs run in one block of a GPU, so that scratch begins anew where all of them are at 0; None where it lasts."""
+    thread_axis: int | None = None
+    """The axis whose programs are threads of one block, beside each other."""
     written: frozenset[int] = field(init=False)
     """Positions of the references that the body writes."""
 
@@ -312,6 +316,7 @@ class Sweep:
 
     def _step(self, ids: Values, values: Values) -> Values:
         """The contents of the carried references after the program at `ids`, given the contents of all before it."""
+        values = self._begun(ids, values)
         views = [
             None if m is None else _view(m, splits, ids, self.scalars)
             for m, splits in strict_zip(self.mappings, self.splits)
@@ -331,6 +336,22 @@ class Sweep:
             view = views[i]
             after.append(new if view is None else view.written(values[i], new))
         return after
+
+    def _begun(self, ids: Values, values: Values) -> Values:
+        """The contents of all references, those that count being 0 where a block begins."""
+        kernel = self.kernel
+        if kernel.within_block is None or not kernel.counters:
+            return values
+        begins: Any = np.bool_(True)
+        for axis in sorted(kernel.within_block):
+            begins = begins & (ids[axis] == 0)
+        first = kernel.n_references - len(kernel.scratch)
+        values = list(values)
+        for k in kernel.counters:
+            x = values[first + k]
+            nothing = zeros(type_of(x))
+            values[first + k] = nothing if type(begins) is np.bool_ else select_n(begins, x, nothing)
+        return values
 
     def _failure(self, ids: Values, values: Values, views: Sequence[_View | None]) -> Any:
         """The failure before the program at `ids`, or that one of its blocks lies outside of its array."""

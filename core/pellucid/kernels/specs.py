@@ -138,12 +138,31 @@ HOST = MemorySpace.HOST
 
 def begins_at_zero(x: Any) -> bool:
     """Whether scratch of this type begins at 0, as semaphores do."""
-    return isinstance(x, (Semaphores, SemaphoreType))
+    return isinstance(x, (Semaphores, SemaphoreType)) or getattr(x, "begins_at_zero", False)
+
+
+def kind_of_scratch(x: Any) -> Any:
+    """The kind of references to scratch of this type: the type itself, where it says more than shape and dtype; else None."""
+    make = getattr(x, "get_ref_aval", None)
+    return None if make is None else make().kind
+
+
+@dataclass(frozen=True)
+class SharedScratch:
+    """The memory space of scratch that programs along `axes` have in common."""
+
+    space: Any
+    axes: tuple[Any, ...]
+
+    def __str__(self) -> str:
+        return str(self.space)
 
 
 def space_of(x: Any) -> Any:
-    """The memory space of scratch of this type: a `Space`, a `SemaphoreType`, or None if it states none."""
-    return x if isinstance(x, SemaphoreType) else getattr(x, "memory_space", None)
+    """The memory space of scratch of this type: a `Space`, a `SemaphoreType`, a type that says more, or None if it states none."""
+    if isinstance(x, SemaphoreType):
+        return x
+    return kind_of_scratch(x) or getattr(x, "memory_space", None)
 
 
 class RevisitMode(enum.Enum):

@@ -64,6 +64,8 @@ class OnReferences:
     """Whether operands may be references."""
     always_transformed = False
     """Whether derivative and batching rules apply even if no operand has a tangent or a batch axis."""
+    is_discharged_alone = False
+    """Whether equations without references are discharged, too: those that only order others."""
 
     def discharge(self, operands: Operands, params: Any) -> Results:
         """Evaluate with each reference replaced by a mutable `ReferenceCell`: reads return its `value`, writes assign

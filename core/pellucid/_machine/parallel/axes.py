@@ -187,6 +187,22 @@ class AxisIndex(Collective, Shown, Primitive[AxisIndexParams]):
 axis_index_p = AxisIndex()
 
 
+class SizeWithPosition(int):
+    """The size of an axis along which the position is a value, of the program that is being traced. Compared by identity, as the value is."""
+
+    position: Any
+
+    __eq__ = object.__eq__
+    __hash__ = object.__hash__
+
+    @classmethod
+    def of(cls, size: int, position: Any) -> SizeWithPosition:
+        """The size of an axis, on which `position` is where the program is."""
+        found = cls(size)
+        found.position = position
+        return found
+
+
 def axis_index(axis_name: AxisName | Sequence[AxisName]) -> Array:
     """The position along `axis_name`, an int32 scalar; along several names, counted with the last one fastest.
 
@@ -198,8 +214,12 @@ def axis_index(axis_name: AxisName | Sequence[AxisName]) -> Array:
     """
     index: Any = None
     for name in listed_axes("axis_index", axis_name):
-        params = AxisIndexParams(name, name in context.checked_axes)
-        position = bind1(axis_index_p, params=params)
+        size = context.axes[name]
+        if type(size) is SizeWithPosition:
+            position = size.position
+        else:
+            params = AxisIndexParams(name, name in context.checked_axes)
+            position = bind1(axis_index_p, params=params)
         outer = None if index is None else mul(index, np.int32(context.axes[name]))
         index = position if outer is None else add(outer, position)
     return np.int32(0) if index is None else index  # pyright: ignore[reportReturnType]  # a constant of no axes

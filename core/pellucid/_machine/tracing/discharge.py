@@ -227,6 +227,9 @@ def _run_on_cells(
 def _knows_references(equation: Equation, operands: Operands) -> bool:
     if any(type(x) is ReferenceCell for x in operands) or any(map(is_reference, equation.results)):
         return True
+    primitive = equation.primitive
+    if isinstance(primitive, OnReferences) and primitive.is_discharged_alone:
+        return True
     return any(map(uses_references, programs_of(equation)))
 
 

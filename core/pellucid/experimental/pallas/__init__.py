@@ -2,7 +2,7 @@
 
 from pellucid._machine.base.config import pallas_enable_debug_checks as enable_debug_checks
 from pellucid._machine.primitives.dslice import Slice as Slice, ds as ds
-from pellucid.experimental.pallas import tpu as tpu, triton as triton
+from pellucid.experimental.pallas import mosaic_gpu as mosaic_gpu, tpu as tpu, triton as triton
 from pellucid.experimental.pallas.estimates import estimate_cost as estimate_cost
 from pellucid.experimental.pallas.lowered import (
     lower_as_mlir as lower_as_mlir,
@@ -77,7 +77,7 @@ __all__ = [
     "DeviceIdType", "Element", "GridSpec", "Indirect", "MemoryRef", "MemorySpace", "RevisitMode", "Slice", "Squeezed", "Tuning",
     "align_to", "broadcast_to", "cdiv", "core_map", "debug_check", "debug_checks_enabled", "debug_print", "delay", "dot", "ds", "dslice",
     "empty", "empty_like", "empty_ref_like", "enable_debug_checks", "enable_poison_buffers", "estimate_cost",
-    "get_global", "kernel", "loop", "lower_as_mlir", "multiple_of", "next_power_of_2",
+    "get_global", "kernel", "loop", "lower_as_mlir", "mosaic_gpu", "multiple_of", "next_power_of_2",
     "no_block_spec", "num_programs", "pallas_call", "pallas_call_p", "pallas_export_experimental", "program_id", "reciprocal", "run_scoped",
     "run_state", "select_ref", "semaphore", "semaphore_read", "semaphore_signal", "semaphore_wait", "squeezed", "strides_from_shape", "tpu", "triton", "tune", "when", "with_scoped",
 ]  # fmt: skip
