@@ -21,6 +21,7 @@ late.origins.update(
         # The transformations and the pipeline lie below calls.
         "with layers called": "pellucid._machine.higher_order.repeated_layers:with_layer_calls",
         # The dialects of devices are loaded where a kernel is lowered to them.
+        "call of a Mosaic GPU kernel": "pellucid.kernels.mosaic_gpu.call:call",
         "call of a Mosaic kernel": "pellucid.kernels.mosaic_tpu.call:call",
         "simulator of kernels": "pellucid.kernels.simulator.call:simulated",
         "call of a Triton kernel": "pellucid.kernels.triton.call:call",

@@ -15,7 +15,8 @@ from pellucid.experimental import pallas
 from pellucid.experimental.pallas import BlockSpec, pallas_call, tpu, triton
 from pellucid.introspect.triton_text import triton_texts
 from pellucid.kernels.kernel_call import pallas_call_p
-from pellucid.kernels.triton.call import beginnings, lowered
+from pellucid.kernels.lowering.launches import beginnings
+from pellucid.kernels.triton.call import lowered
 from tests.core.kernels import triton_interpreter
 
 F32 = np.float32

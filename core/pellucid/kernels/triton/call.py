@@ -3,27 +3,30 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid._machine.base import ArgumentValueError, UnsupportedError, strict_zip
-from pellucid._machine.ir import Var
+from pellucid._machine.base import ArgumentValueError, UnsupportedError
 from pellucid._machine.lowering.custom_calls import custom_call
-from pellucid._machine.refs.primitives import swap_p
 from pellucid._machine.xla.mlir import PassManager, bytecode
-from pellucid._machine.xla.triton import arith, ir, new_triton_context, triton
-from pellucid.kernels.lowering.programs import Scope, identifier
-from pellucid.kernels.mappings import Along, BlockMapping
+from pellucid._machine.xla.triton import ir, new_triton_context, triton
+from pellucid.kernels.lowering.launches import (
+    beginnings,
+    block_starts,
+    is_shared,
+    launch_grid,
+    position,
+    read_references,
+)
+from pellucid.kernels.lowering.programs import identifier
+from pellucid.kernels.mappings import BlockMapping
 from pellucid.kernels.programs import GridKernel
-from pellucid.kernels.specs import step_of
 
 from . import assembly, halves, memory, printing, rules
 from .lowering import Lowering
 
 _TARGET = "__gpu$xla.gpu.triton"
-_MAX_GRID = (2**31 - 1, 2**16 - 1, 2**16 - 1)
 _WARPS = (1, 2, 4, 8, 16, 32)
 _DIVISIBILITY = 16
 """Bytes of which the addresses of arrays are multiples."""
@@ -110,7 +113,7 @@ def _check(kernel: GridKernel) -> None:
         raise UnsupportedError(f"the kernel `{kernel.name}` can't be lowered to Triton: {what}")
     for i, mapping in enumerate(kernel.results):
         position = len(kernel.inputs) + i
-        if position in kernel.written and _is_shared(mapping) and not _is_whole(mapping):
+        if position in kernel.written and is_shared(mapping) and not _is_whole(mapping):
             raise UnsupportedError(
                 f"the kernel `{kernel.name}` can't be lowered to Triton: its programs run at once, and several write one block "
                 f"of {mapping.name}.",
@@ -125,43 +128,8 @@ def _check(kernel: GridKernel) -> None:
             )
 
 
-def _is_shared(mapping: BlockMapping) -> bool:
-    """Whether several programs see one block of an array."""
-    table = mapping.indices
-    return table is not None and len(np.unique(table, axis=0)) < len(table)
-
-
 def _is_whole(mapping: BlockMapping) -> bool:
     return mapping.sizes == mapping.aval.shape
-
-
-def launch_grid(grid: Sequence[int]) -> tuple[int, int, int]:
-    """Programs along the three axes that a GPU has: the last axes of the grid first, or all of them along one."""
-    sizes = [*reversed(grid)]
-    if len(sizes) <= 3 and all(n <= m for n, m in zip(sizes, _MAX_GRID, strict=False)):
-        x, y, z = [*sizes, 1, 1, 1][:3]
-        return x, y, z
-    return math.prod(sizes), 1, 1
-
-
-def _position(grid: Sequence[int], ctx: Lowering) -> Sequence[ir.Value]:
-    """The position of the program along each axis of the grid."""
-    if launch_grid(grid)[1:] != (1, 1) or len(grid) <= 1:
-        ids = [triton.get_program_id(axis) for axis in range(len(grid))]
-        return ids[::-1]
-    number = triton.get_program_id(0)
-    found: list[ir.Value] = []
-    for n in reversed(grid[1:]):
-        found.append(arith.remsi(number, ctx.int32(n)))
-        number = arith.divsi(number, ctx.int32(n))
-    return [number, *reversed(found)]
-
-
-def beginnings(kernel: GridKernel) -> list[int]:
-    """The inputs whose values results start with. Each is passed once more, so that the kernel can still read the
-    unchanged input.
-    """
-    return [kernel.aliases[o] for o in sorted(kernel.aliases)]
 
 
 def _function(ctx: Lowering, kernel: GridKernel) -> tuple[int, int, int]:
@@ -181,11 +149,11 @@ def _function(ctx: Lowering, kernel: GridKernel) -> tuple[int, int, int]:
     function.arg_attrs = ir.ArrayAttr.get([ir.DictAttr.get(divisible) for _ in types])
     block = function.body.blocks.append(*types, arg_locs=[ir.Location.unknown()] * len(types))
     with ctx.inside(block):
-        ids = _position([n or 0 for n in kernel.grid], ctx)
-        n_inputs, read = len(kernel.inputs), _read(kernel)
+        ids = position(ctx, [n or 0 for n in kernel.grid], triton.get_program_id)
+        n_inputs, read = len(kernel.inputs), read_references(kernel)
         pointers = [
             memory.Pointer(
-                base, m, _starts(ctx, m, ids), _is_shared(m), i in kernel.written and i in read
+                base, m, block_starts(ctx, m, ids), is_shared(m), i in kernel.written and i in read
             )
             for i, (base, m) in enumerate(
                 [
@@ -198,34 +166,6 @@ def _function(ctx: Lowering, kernel: GridKernel) -> tuple[int, int, int]:
         ctx.inline(kernel.body.jaxpr, [*consts, *ids, *pointers])
         triton.return_([])
     return launch_grid([n or 0 for n in kernel.grid])
-
-
-def _read(kernel: GridKernel) -> set[int]:
-    """Positions of the references that the body reads; all those that it passes to inner programs count as read."""
-    jaxpr = kernel.body.jaxpr
-    places = {v: i for i, v in enumerate(jaxpr.invars[kernel.n_front :])}
-    found = set()
-    for equation in jaxpr.equations:
-        if equation.primitive is not swap_p or equation.results[0] in Scope(jaxpr).first_uses:
-            found.update(places[a] for a in equation.operands if type(a) is Var and a in places)
-    return found
-
-
-def _starts(ctx: Lowering, mapping: BlockMapping, ids: Sequence[ir.Value]) -> tuple[Any, ...]:
-    """For each dimension of an array the first element of the block that the program at `ids` sees."""
-    indices: list[Any] = [None] * len(mapping.dims)
-    if None in mapping.known:
-        indices = ctx.inline(mapping.program.jaxpr, ids)
-    starts: list[Any] = []
-    rows = strict_zip(mapping.dims, mapping.known, indices[: len(mapping.dims)], mapping.units)
-    for dim, known, x, unit in rows:
-        if isinstance(known, int):
-            starts.append(known * step_of(dim))
-            continue
-        if type(known) is Along:
-            x, unit = ids[known.axis], step_of(dim)
-        starts.append(x if unit == 1 else arith.muli(x, ctx.int32(unit)))
-    return tuple(starts)
 
 
 def call(ctx: Any, kernel: GridKernel, operands: list[Any]) -> list[Any]:

@@ -1,0 +1,312 @@
+"""Access of kernels through references: each thread loads and stores its elements of a part, in memory of the GPU or of its block."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid._machine.base import Shape, strict_zip
+from pellucid._machine.ir import Equation, Literal
+from pellucid._machine.refs.index import RefIndex
+from pellucid._machine.refs.primitives import addupdate_p, empty_ref_p, get_p, new_ref_p, swap_p
+from pellucid._machine.xla.mosaic_gpu import arith, ir
+from pellucid.kernels.lowering.programs import is_float
+from pellucid.kernels.mappings import BlockMapping
+from pellucid.kernels.programs import undefined_element
+
+from .layouts import Fragment, Layout, Strided
+from .lowering import Lowering, bytes_of, element_pointer, load, rule, store, strides_of
+from .swizzles import Swizzle
+
+Start = int | ir.Value
+
+
+class Memory(NamedTuple):
+    """A reference to a part of an array of `shape`, in row-major order in a memory, or in the order of `swizzle`."""
+
+    base: ir.Value
+    """Points to the array's first element."""
+    shape: Shape
+    """Of the array."""
+    kept: tuple[int, ...]
+    """The dimensions of the array that the kernel sees."""
+    starts: tuple[Start, ...]
+    """For each dimension the first position that it sees."""
+    limits: tuple[tuple[int, int] | None, ...]
+    """For each dimension (first, end) of the positions that have elements; None where all that it sees do."""
+    dtype: np.dtype
+    is_in_shared_memory: bool = False
+    is_shared: bool = False
+    """Whether several programs see the part."""
+    is_mixed: bool = False
+    """Whether the kernel both reads and writes it."""
+    mapping: BlockMapping | None = None
+    swizzle: Swizzle | None = None
+
+    @property
+    def name(self) -> str:
+        """How messages name it."""
+        return "scratch" if self.mapping is None else self.mapping.name
+
+
+class Part(NamedTuple):
+    """A part of a reference, of which `address` gives a pointer to the element at a place, and whether there is one (None: there is)."""
+
+    shape: Shape
+    address: Callable[[Sequence[ir.Value]], tuple[ir.Value, ir.Value | None]]
+
+
+def both(x: ir.Value | None, y: ir.Value | None) -> ir.Value | None:
+    """Whether two conditions hold, of which None always does."""
+    return y if x is None else x if y is None else arith.andi(x, y)
+
+
+def value_of(ctx: Lowering, x: Start) -> ir.Value:
+    """A position in int32."""
+    return ctx.int32(x) if isinstance(x, int) else x
+
+
+def sum_of(ctx: Lowering, x: Start, y: Start) -> Start:
+    """The sum of two positions."""
+    if isinstance(x, int) and isinstance(y, int):
+        return x + y
+    if isinstance(x, int):
+        return ctx.plus(y, x)  # pyright: ignore[reportArgumentType]
+    return ctx.plus(x, y) if isinstance(y, int) else arith.addi(x, y)
+
+
+def window_starts(
+    ctx: Lowering, index: RefIndex, operands: Sequence[Any], avals: Sequence[Any]
+) -> list[tuple[Start, int, int] | Start]:
+    """For each dimension that an index selects from (start, size, step) of a window, or a position. Positions outside are moved inside, as in
+    the kernel's definition.
+    """
+    rest = iter(strict_zip(operands, avals))
+    found: list[Any] = []
+    for entry, size in strict_zip(index.entries, index.shape):
+        if entry is None:
+            x, aval = next(rest)
+            if aval.shape:
+                raise ctx.unsupported(
+                    "references have no positions by arrays there.",
+                    f"an index of type {aval.text()}",
+                    "Use slices and integers, `pl.ds(start, size)`, or a loop.",
+                )
+            found.append(_inside(ctx, x, size, 1))
+            continue
+        start: Start = entry.start or 0
+        if entry.start is None:
+            start = _inside(ctx, next(rest)[0], size, entry.span)
+        found.append((start, entry.size, entry.stride))
+    return found
+
+
+def _inside(ctx: Lowering, x: ir.Value, size: int, span: int) -> ir.Value:
+    """The first of `span` positions along a dimension: negative ones count from the end, others are moved inside."""
+    x, zero = ctx.signed32(x), ctx.int32(0)
+    is_negative = arith.cmpi(arith.CmpIPredicate.slt, x, zero)
+    x = arith.select(is_negative, ctx.plus(x, size), x)
+    return arith.minsi(arith.maxsi(x, zero), ctx.int32(size - span))
+
+
+def part_of(
+    ctx: Lowering, ref: Memory, index: RefIndex, operands: Sequence[Any], avals: Sequence[Any]
+) -> Part:
+    """The part of a reference that an index selects."""
+    selected = window_starts(ctx, index, operands, avals)
+    shape = tuple([s[1] for s in selected if isinstance(s, tuple)])
+    element, strides = ctx.in_memory(ref.dtype), strides_of(ref.shape)
+
+    def address(place: Sequence[ir.Value]) -> tuple[ir.Value, ir.Value | None]:
+        along = iter(place)
+        positions: list[Start] = [*ref.starts]
+        for dim, item in strict_zip(ref.kept, selected):
+            offset: Start
+            if isinstance(item, tuple):
+                start, _, step = item
+                offset = sum_of(ctx, start, ctx.times(next(along), step))
+            else:
+                offset = item
+            positions[dim] = sum_of(ctx, positions[dim], offset)
+        exists: ir.Value | None = None
+        total: Start = 0
+        for x, limit, stride in strict_zip(positions, ref.limits, strides):
+            if limit is not None:
+                first, end = limit
+                x = value_of(ctx, x)
+                fits = arith.cmpi(arith.CmpIPredicate.slt, x, ctx.int32(end))
+                if first:
+                    after = arith.cmpi(arith.CmpIPredicate.sge, x, ctx.int32(first))
+                    fits, x = arith.andi(fits, after), ctx.plus(x, -first)
+                exists = both(exists, fits)
+            total = sum_of(ctx, total, x * stride if isinstance(x, int) else ctx.times(x, stride))
+        if ref.swizzle is not None:
+            total = ref.swizzle.offset(ctx, [value_of(ctx, x) for x in positions])
+        return element_pointer(ref.base, total, element), exists
+
+    return Part(shape, address)
+
+
+def read(ctx: Lowering, ref: Memory, part: Part, layout: Layout | None = None) -> Any:
+    """What a part of a reference holds: a block in a layout, by default strided, or a scalar."""
+    kept, dtype = ctx.in_memory(ref.dtype), ref.dtype
+    layout = layout or Strided(part.shape)
+
+    def element(place: Sequence[ir.Value]) -> ir.Value:
+        pointer, exists = part.address(place)
+        if exists is not None:
+            # Where there is no element, one is read that is there, and left out.
+            pointer = arith.select(exists, pointer, ref.base)
+        found = load(kept, pointer, bytes_of(kept))
+        if dtype == np.bool_:
+            found = arith.cmpi(arith.CmpIPredicate.ne, found, ctx.constant(0, np.int8))
+        if exists is not None:
+            other = ctx.constant(undefined_element(dtype), dtype)
+            found = arith.select(exists, found, other)
+        return found
+
+    if not part.shape:
+        return element([])
+    ctx.check_size(part.shape)
+    places = [layout.place(ctx, r) for r in range(layout.registers)]
+    return ctx.joined([*map(element, places)], layout)
+
+
+def write(ctx: Lowering, ref: Memory, part: Part, value: Any) -> None:
+    """Let a part of a reference hold a value."""
+    kept = ctx.in_memory(ref.dtype)
+
+    def put(x: ir.Value, place: Sequence[ir.Value], holds: ir.Value | None) -> None:
+        pointer, exists = part.address(place)
+        with ctx.only_if(both(holds, exists)):
+            x = arith.extui(kept, x) if ref.dtype == np.bool_ else x
+            store(x, pointer, bytes_of(kept))
+
+    if not part.shape:
+        first = arith.cmpi(arith.CmpIPredicate.eq, ctx.thread, ctx.int32(0))
+        put(value, [], first)
+        return
+    ctx.check_size(part.shape)
+    block = as_block(ctx, value, part.shape)
+    layout = block.layout
+    for r, x in enumerate(ctx.parts(block)):
+        put(x, layout.place(ctx, r), layout.holds(ctx, r))
+
+
+def as_block(ctx: Lowering, value: Any, shape: Shape) -> Fragment:
+    """A value as a block of which threads hold different elements."""
+    strided = Strided(tuple(shape))
+    if type(value) is not Fragment:
+        return ctx.joined([value] * strided.registers, strided)
+    return ctx.changed(value, strided) if value.layout.registers == 0 else value
+
+
+# Primitives ---------------------------------------------------------------------------------------------------
+
+
+def _access(
+    ctx: Lowering, equation: Equation, operands: list[Any], n_values: int
+) -> tuple[Memory, Part]:
+    ref, *rest = operands
+    avals = [a.aval for a in equation.operands[1 + n_values :]]
+    if (
+        ref.is_mixed
+    ):  # what one thread has written another one reads, and none writes what is still read
+        ctx.meet()
+    return ref, part_of(ctx, ref, equation.params.index, rest[n_values:], avals)
+
+
+@rule(get_p)
+def _get(ctx: Lowering, equation, operands):
+    return [read(ctx, *_access(ctx, equation, operands, 0))]
+
+
+@rule(swap_p)
+def _swap(ctx: Lowering, equation, operands):
+    ref, part = _access(ctx, equation, operands, 1)
+    _check_is_own(ctx, ref, equation)
+    is_used = equation.results[0] in ctx.scope.first_uses
+    old = [None]
+    if is_used:
+        old = [read(ctx, ref, part)]
+        ctx.meet()
+    write(ctx, ref, part, operands[1])
+    return old
+
+
+@rule(addupdate_p)
+def _addupdate(ctx: Lowering, equation, operands):
+    ref, part = _access(ctx, equation, operands, 1)
+    _check_is_own(ctx, ref, equation)
+    value = operands[1]
+    add = arith.addf if is_float(ref.dtype) else arith.addi
+    if not part.shape:
+        old = read(ctx, ref, part)
+        ctx.meet()
+        write(ctx, ref, part, add(old, value))
+        return []
+    block = as_block(ctx, value, part.shape)
+    old = read(ctx, ref, part, block.layout)
+    ctx.meet()
+    write(ctx, ref, part, Fragment(add(old.value, block.value), block.layout))
+    return []
+
+
+def _check_is_own(ctx: Lowering, ref: Memory, equation: Equation) -> None:
+    """Raise UnsupportedError for a write of a part that other programs write at the same time."""
+    n_values = 1
+    if ref.is_shared and all(type(a) is Literal for a in equation.operands[1 + n_values :]):
+        raise ctx.unsupported(
+            "its programs run at once, and several would write the same block.",
+            f"{ref.name}: a part of an array of shape {ref.shape}",
+            "Let the block depend on all axes of the grid, or sum by a loop in the kernel.",
+        )
+
+
+@rule(new_ref_p, empty_ref_p)
+def _new_ref(ctx: Lowering, equation, operands):
+    aval = equation.results[0].aval
+    inner = getattr(aval, "inner_aval", aval)
+    ref = scratch(ctx, inner.shape, inner.dtype)
+    if operands:
+        ctx.meet()
+        write(ctx, ref, whole(ctx, ref), operands[0])
+    return [ref]
+
+
+def whole(ctx: Lowering, ref: Memory) -> Part:
+    """All of what a reference shows."""
+    element, strides = ctx.in_memory(ref.dtype), strides_of(ref.shape)
+
+    def address(place: Sequence[ir.Value]) -> tuple[ir.Value, ir.Value | None]:
+        if ref.swizzle is not None:
+            return element_pointer(ref.base, ref.swizzle.offset(ctx, place), element), None
+        return ctx.address(ref.base, place, strides, element), None
+
+    return Part(ref.shape, address)
+
+
+def scratch(ctx: Lowering, shape: Shape, dtype: Any, swizzle: Swizzle | None = None) -> Memory:
+    """A reference to new shared memory, which the threads of a block have together."""
+    dtype = np.dtype(dtype)
+    element = ctx.in_memory(dtype)
+    base = ctx.allocated(
+        int(np.prod(shape, dtype=int)) * bytes_of(element), ALIGNMENT if swizzle else 16
+    )
+    return Memory(
+        base,
+        tuple(shape),
+        tuple(range(len(shape))),
+        (0,) * len(shape),
+        (None,) * len(shape),
+        dtype,
+        is_in_shared_memory=True,
+        is_mixed=True,
+        swizzle=swizzle,
+    )
+
+
+ALIGNMENT = 1024
+"""Bytes of which arrays in shared memory begin at a multiple whose elements are swizzled."""

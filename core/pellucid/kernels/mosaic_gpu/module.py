@@ -1,0 +1,184 @@
+"""The module of a kernel on Hopper GPUs: a function of the host that launches blocks of threads, with the program of a thread within."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from pellucid._machine.base import UnsupportedError
+from pellucid._machine.xla.mlir import MLIRError, PassManager
+from pellucid._machine.xla.mosaic_gpu import (
+    MemRefType,
+    arith,
+    func,
+    gpu,
+    ir,
+    llvm,
+    memref,
+    new_mosaic_gpu_context,
+)
+from pellucid.kernels.lowering.launches import (
+    beginnings,
+    block_starts,
+    is_shared,
+    launch_grid,
+    position,
+    read_references,
+)
+from pellucid.kernels.lowering.programs import identifier
+from pellucid.kernels.mappings import BlockMapping
+from pellucid.kernels.programs import GridKernel
+from pellucid.kernels.specs import Squeezed, padding_of
+
+from . import checks, control, memory, reductions, rules
+from .layouts import THREADS
+from .lowering import Lowering, element_pointer
+from .memory import Memory
+
+RULES = (control, memory, reductions, rules)
+"""The modules whose rules are used."""
+_ARCHITECTURE = {"mosaic_gpu.arch_major": 9, "mosaic_gpu.arch_minor": 0}
+
+
+class MosaicGpuKernel(NamedTuple):
+    """A kernel as a verified module with the function `name`, and how it is launched."""
+
+    name: str
+    module: ir.Module
+    grid: tuple[int, int, int]
+    threads: int
+    """Threads of a block."""
+    shared_bytes: int
+    """Bytes of shared memory of a block."""
+
+    @property
+    def text(self) -> str:
+        """The module as MLIR text, without locations."""
+        return str(self.module)
+
+
+def lowered(kernel: GridKernel, line: str | None = None) -> MosaicGpuKernel:
+    """A kernel as a module of Mosaic; `line` is the user's that calls it.
+
+    Raises: UnsupportedError for what Hopper GPUs can't do, or what has no rule.
+    """
+    checks.check(kernel, line)
+    name = identifier(kernel.name)
+    grid = launch_grid([n or 0 for n in kernel.grid])
+    context = new_mosaic_gpu_context()
+    with context, ir.Location.unknown():
+        ctx = Lowering(kernel.name, context, (*kernel.inputs, *kernel.results))
+        ctx.line = line
+        module = ir.Module.create()
+        for key, value in _ARCHITECTURE.items():
+            attribute = ir.IntegerAttr.get(ir.IntegerType.get_signless(32), value)
+            module.operation.attributes[key] = attribute
+        with ir.InsertionPoint(module.body):
+            shared_bytes = _function(ctx, kernel, name, grid)
+        checks.check_shared_memory(kernel, ctx, line)
+        try:
+            module.operation.verify()
+            PassManager.parse("builtin.module(canonicalize,cse)").run(module.operation)
+        except MLIRError as error:
+            raise UnsupportedError(
+                f"the kernel `{kernel.name}` can't be lowered to Mosaic GPU: its program isn't valid there.",
+                got=str(error).splitlines()[:10],
+                where=line,
+            ) from error
+    return MosaicGpuKernel(name, module, grid, THREADS, shared_bytes)
+
+
+def _function(ctx: Lowering, kernel: GridKernel, name: str, grid: tuple[int, int, int]) -> int:
+    """Make the function of the stream and of pointers to the inputs, to what results begin as, and to the results; bytes of shared memory."""
+    pointer = ir.Type.parse("!llvm.ptr")
+    llvm.GlobalOp(
+        ir.Type.parse("!llvm.array<0 x i8>"),
+        "global_scratch",
+        ir.Attribute.parse("#llvm.linkage<external>"),
+        addr_space=4,
+    )
+    kind = ir.FunctionType.get([pointer, pointer], [])
+    function = func.FuncOp(f"{name}_mosaic_gpu", kind)
+    function.attributes["llvm.emit_c_interface"] = ir.UnitAttr.get()
+    block = function.add_entry_block()
+    with ctx.inside(block):
+        stream, buffers = block.arguments
+        token = ir.Type.parse("!gpu.async.token")
+        ready = ir.Operation.create(
+            "builtin.unrealized_conversion_cast", results=[token], operands=[stream]
+        ).result
+        n_inputs, n_begun = len(kernel.inputs), len(beginnings(kernel))
+        count = n_inputs + n_begun + len(kernel.results)
+        arrays = [llvm.load(pointer, element_pointer(buffers, i, pointer)) for i in range(count)]
+        sizes = [_index(n) for n in (*grid, THREADS, 1, 1)]
+        bytes_of_block = ctx.int32(0)
+        launch = gpu.LaunchOp(
+            tuple(sizes[:3]), tuple(sizes[3:]), [ready], dynamic_shared_memory_size=bytes_of_block
+        )
+        with ctx.inside(launch.body.blocks[0]):
+            _program(ctx, kernel, [*arrays[:n_inputs], *arrays[n_inputs + n_begun :]])
+            gpu.terminator()
+        func.ReturnOp([])
+    # How much shared memory there is, and where threads exchange elements in it, is known only now.
+    start = -(-ctx.shared_bytes // 16) * 16
+    shared_bytes = start + ctx.exchanged_bytes if ctx.exchanged_bytes else ctx.shared_bytes
+    for constant, value in [
+        (bytes_of_block, shared_bytes),
+        *[(x, start) for x in ctx.exchange_starts],
+    ]:
+        constant.owner.attributes["value"] = ir.IntegerAttr.get(ctx.element(np.int32), value)
+    return shared_bytes
+
+
+def _index(n: int) -> ir.Value:
+    kind = ir.IndexType.get()
+    return arith.ConstantOp(kind, ir.IntegerAttr.get(kind, n)).result
+
+
+def _program(ctx: Lowering, kernel: GridKernel, arrays: list[ir.Value]) -> None:
+    """The program of a thread, at the insertion point."""
+    int32 = ctx.element(np.int32)
+    axes = [gpu.Dimension.x, gpu.Dimension.y, gpu.Dimension.z]
+    ctx.thread = arith.index_cast(int32, gpu.thread_id(gpu.Dimension.x))
+    ctx.shared = _shared_memory()
+    number_along = lambda axis: arith.index_cast(int32, gpu.block_id(axes[axis]))
+    ids = position(ctx, [n or 0 for n in kernel.grid], number_along)
+    read = read_references(kernel)
+    references = [
+        _reference(ctx, base, m, block_starts(ctx, m, ids), i in kernel.written and i in read)
+        for i, (base, m) in enumerate(zip(arrays, (*kernel.inputs, *kernel.results), strict=True))
+    ]
+    consts = [ctx.uniform(x) for x in kernel.consts]
+    scratch = [memory.scratch(ctx, a.shape, a.dtype) for a in kernel.scratch]
+    ctx.inline(kernel.body.jaxpr, [*consts, *ids, *references, *scratch])
+
+
+def _shared_memory() -> ir.Value:
+    """A pointer to the shared memory of a block."""
+    kind = MemRefType.parse("memref<?xi8, #gpu.address_space<workgroup>>")
+    address = memref.extract_aligned_pointer_as_index(gpu.dynamic_shared_memory(kind))
+    number = arith.index_cast(ir.IntegerType.get_signless(64), address)
+    return llvm.inttoptr(ir.Type.parse("!llvm.ptr<3>"), number)
+
+
+def _reference(
+    ctx: Lowering, base: ir.Value, mapping: BlockMapping, starts: Any, is_mixed: bool
+) -> Memory:
+    """The reference to the block of an array at `starts`."""
+    limits: list[tuple[int, int] | None] = []
+    for dim, n, padding in zip(mapping.dims, mapping.aval.shape, mapping.padding(), strict=True):
+        before = padding_of(dim)[0]
+        limits.append(None if padding == (0, 0) else (before, n + before))
+    kept = [i for i, dim in enumerate(mapping.dims) if type(dim) is not Squeezed]
+    return Memory(
+        base,
+        mapping.aval.shape,
+        tuple(kept),
+        tuple(starts),
+        tuple(limits),
+        np.dtype(mapping.aval.dtype),
+        is_shared=is_shared(mapping),
+        is_mixed=is_mixed,
+        mapping=mapping,
+    )

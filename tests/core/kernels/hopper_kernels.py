@@ -1,0 +1,151 @@
+"""Kernels for Hopper GPUs that tests lower, interpret and compile: each a function that gives (function, arguments)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import pellucid as pl
+import pellucid.numpy as jnp
+from pellucid import lax
+from pellucid.experimental.pallas import BlockSpec, pallas_call, program_id
+
+F32 = np.float32
+
+
+def numbers(shape, dtype=F32, seed=0):
+    return np.random.default_rng(seed).normal(size=shape).astype(dtype)
+
+
+def blocks(kernel, out, grid, specs, out_specs, params=None):
+    return pallas_call(
+        kernel, out, grid=grid, in_specs=specs, out_specs=out_specs, compiler_params=params
+    )
+
+
+def add(params=None):
+    def kernel(x_ref, y_ref, o_ref):
+        o_ref[...] = x_ref[...] + y_ref[...]
+
+    x, y = numbers(1000), numbers(1000, seed=1)
+    block = BlockSpec((256,), lambda i: (i,))
+    return blocks(kernel, x, 4, [block, block], block, params), (x, y)
+
+
+def gelu(params=None):
+    def kernel(x_ref, o_ref):
+        x = x_ref[...].astype(F32)
+        inner = 0.7978845608 * (x + 0.044715 * x * x * x)
+        o_ref[...] = (0.5 * x * (1 + jnp.tanh(inner))).astype(jnp.bfloat16)
+
+    x = numbers((64, 40), jnp.bfloat16)
+    block = BlockSpec((16, 40), lambda i: (i, 0))
+    return blocks(kernel, x, 4, [block], block, params), (x,)
+
+
+def axpy(params=None):
+    def kernel(a_ref, x_ref, y_ref, o_ref):
+        o_ref[...] = a_ref[0] * x_ref[...] + y_ref[...]
+
+    a, x, y = numbers(1), numbers((512, 16)), numbers((512, 16), seed=1)
+    block = BlockSpec((128, 16), lambda i: (i, 0))
+    whole = BlockSpec((1,), lambda i: (0,))
+    return blocks(kernel, x, 4, [whole, block, block], block, params), (a, x, y)
+
+
+def softmax(params=None):
+    def kernel(x_ref, o_ref):
+        x = x_ref[...]
+        e = jnp.exp(x - x.max(axis=-1, keepdims=True))
+        o_ref[...] = e / e.sum(axis=-1, keepdims=True)
+
+    x = numbers((8, 512))
+    block = BlockSpec((2, 512), lambda i: (i, 0))
+    return blocks(kernel, x, 4, [block], block, params), (x,)
+
+
+def narrow_softmax(params=None):
+    def kernel(x_ref, o_ref):
+        o_ref[...] = jnp.exp(x_ref[...] - x_ref[...].max(axis=1)[:, None])
+        o_ref[...] = o_ref[...] / o_ref[...].sum(axis=1, keepdims=True)
+
+    x = numbers((10, 33))
+    block = BlockSpec((5, 33), lambda i: (i, 0))
+    return blocks(kernel, x, 2, [block], block, params), (x,)
+
+
+def loops(params=None):
+    """A sum of rows by a loop, a while loop and a branch, and a select by a position."""
+
+    def kernel(x_ref, o_ref):
+        def step(i, total):
+            return total + x_ref[i] * i.astype(F32)
+
+        total = lax.fori_loop(0, 6, step, jnp.zeros((160,), F32))
+        total = lax.cond(program_id(0) == 0, lambda t: t * 2, lambda t: t - 1, total)
+        n, total = lax.while_loop(
+            lambda s: s[0] < 3, lambda s: (s[0] + 1, s[1] + 0.5), (jnp.int32(0), total)
+        )
+        place = lax.iota(np.int32, 160)
+        o_ref[...] = jnp.where(place % 2 == 0, total, n.astype(F32))
+
+    x = numbers((2, 6, 160))
+    specs = [BlockSpec((None, 6, 160), lambda i: (i, 0, 0))]
+    out = BlockSpec((None, 160), lambda i: (i, 0))
+    return blocks(kernel, pl.ShapeDtypeStruct((2, 160), F32), 2, specs, out, params), (x,)
+
+
+def edges(params=None):
+    """Blocks beyond the edges of arrays, booleans, integers, masks."""
+
+    def kernel(x_ref, m_ref, o_ref, p_ref):
+        x, i = x_ref[...], program_id(1)
+        o_ref[...] = jnp.where(m_ref[...], x, -x) >> 1
+        p_ref[...] = (x > i) & ~m_ref[...]
+
+    x = np.arange(30 * 21, dtype=np.int32).reshape(30, 21) * 37 % 101 - 50
+    mask = x % 3 == 0
+    block = BlockSpec((8, 16), lambda i, j: (i, j))
+    out = [pl.ShapeDtypeStruct(x.shape, np.int32), pl.ShapeDtypeStruct(x.shape, np.bool_)]
+    return blocks(kernel, out, (4, 2), [block, block], [block, block], params), (x, mask)
+
+
+def movement(params=None):
+    """A transposition, a slice, a reversal, a concatenation, sums along the first axis, positions of extremes."""
+
+    def kernel(x_ref, o_ref, s_ref, i_ref, t_ref):
+        x = x_ref[...]
+        o_ref[...] = jnp.concatenate([x.T[:, ::2], x[:3, :].T * 2], axis=1)
+        s_ref[...] = x.sum(axis=0)
+        i_ref[...] = jnp.argmax(x, axis=1).astype(np.int32)
+        t_ref[0] = x.min()
+        t_ref[1] = x[::-1].sum()
+
+    x = np.asarray(np.random.default_rng(0).integers(-9, 9, (8, 11)), F32)
+    out = [
+        pl.ShapeDtypeStruct((11, 7), F32), pl.ShapeDtypeStruct((11,), F32), pl.ShapeDtypeStruct((8,), np.int32),
+        pl.ShapeDtypeStruct((2,), F32),
+    ]  # fmt: skip
+
+    def kernel_of_rows(x_ref, o_ref, s_ref, i_ref, t_ref):
+        kernel(x_ref, o_ref, s_ref, i_ref, t_ref)
+
+    return pallas_call(kernel_of_rows, out, compiler_params=params), (x,)
+
+
+def wide(params=None):
+    """64-bit integers and float64 reduced, float16 and unsigned numbers."""
+
+    def kernel(h_ref, u_ref, o_ref, q_ref):
+        h = h_ref[...]
+        o_ref[...] = jnp.sqrt(jnp.abs(h)) + h.max()
+        q_ref[...] = u_ref[...] // jnp.uint32(7) + u_ref[...].max()
+
+    h = numbers((3, 100), np.float16)
+    u = np.random.default_rng(0).integers(0, 2**32, (300,)).astype(np.uint32)
+    out = [pl.ShapeDtypeStruct(h.shape, h.dtype), pl.ShapeDtypeStruct(u.shape, u.dtype)]
+    return pallas_call(kernel, out, compiler_params=params), (h, u)
+
+
+KERNELS = {
+    f.__name__: f for f in (add, gelu, axpy, softmax, narrow_softmax, loops, edges, movement, wide)
+}
