@@ -143,7 +143,11 @@ class KernelCall(Shown, Defined[KernelCallParams]):
         if is_triton and params.is_own and ctx.platform in ("cuda", "rocm"):
             inputs = operands[len(operands) - len(kernel.inputs) :]
             return late("call of a Triton kernel")(ctx, kernel, inputs)
-        is_of_gpus = is_triton or isinstance(kernel.compiler_params, gpu.CompilerParams)
+        is_mosaic = isinstance(kernel.compiler_params, gpu.CompilerParams)
+        if is_mosaic and params.is_own and ctx.platform == "cuda":
+            n = len(kernel.scalars) + len(kernel.inputs)
+            return late("call of a Mosaic GPU kernel")(ctx, kernel, operands[len(operands) - n :])
+        is_of_gpus = is_triton or is_mosaic
         if not is_of_gpus and params.is_own and ctx.platform == "tpu":
             n = kernel.grid.count(None) + len(kernel.scalars) + len(kernel.inputs)
             return late("call of a Mosaic kernel")(ctx, kernel, operands[len(operands) - n :])

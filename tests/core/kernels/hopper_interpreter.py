@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import itertools
 import re
-from typing import Any
+from typing import Any, NamedTuple
 
+import ml_dtypes
 import numpy as np
 from scipy import special
 
@@ -95,6 +96,67 @@ class Bytes:
         return places
 
 
+class Barrier:
+    """A barrier in shared memory: how many arrivals and bytes its phase lacks, and the copies that bring them."""
+
+    def __init__(self, arrivals: int) -> None:
+        self.arrivals = self.pending = arrivals
+        self.bytes = 0
+        self.phase = 0
+        self.copies: list[Any] = []
+
+    def settle(self) -> None:
+        """Begin the next phase if this one lacks nothing."""
+        if self.pending == 0 and self.bytes == 0:
+            self.phase += 1
+            self.pending = self.arrivals
+
+
+class Copy(NamedTuple):
+    """A copy of a box of an array, and what has to be done when it is made."""
+
+    places: np.ndarray
+    """Offsets in shared memory of its bytes."""
+    data: np.ndarray
+
+
+class Description(NamedTuple):
+    """What the host tells the copy engine of an array."""
+
+    base: int
+    itemsize: int
+    sizes: list[int]
+    strides: list[int]
+    span: int
+    box: list[int]
+
+    def elements(self, position: list[int]) -> tuple[np.ndarray, np.ndarray]:
+        """(offsets in the array of the elements of a box, row by row; which of them are there)."""
+        grid = np.indices(self.box).reshape(len(self.box), -1)
+        places = grid + np.array(position)[:, None]
+        sizes = np.array(self.sizes)[:, None]
+        exist = ((places >= 0) & (places < sizes)).all(axis=0)
+        offsets = (places * np.array(self.strides)[:, None]).sum(axis=0) * self.itemsize
+        return offsets, exist
+
+    def places(self, start: int) -> np.ndarray:
+        """Offsets in shared memory of these elements, for a box that begins at `start`."""
+        count = int(np.prod(self.box))
+        assert start % 128 == 0, "a box that isn't aligned"
+        assert max(self.box) <= 256
+        width = self.box[-1] * self.itemsize
+        assert width % 16 == 0
+        assert self.span == 16 or width <= self.span
+        assert self.span == 16 or width == self.span, "a row that isn't padded to the swizzle"
+        return swizzled(start + np.arange(count) * self.itemsize, self.span)
+
+
+def swizzled(addresses: np.ndarray, span: int) -> np.ndarray:
+    """Addresses in shared memory with three bits (of 64 bytes two, of 32 bytes one) from the seventh on xored to those from the fourth on."""
+    bits = {128: 7, 64: 3, 32: 1, 16: 0}[span]
+    return addresses ^ ((addresses >> 7 & bits) << 4)
+
+
 class Block(mlir_interpreter.Interpreter):
     """One block of threads."""
 
@@ -108,6 +170,11 @@ class Block(mlir_interpreter.Interpreter):
         self.memories[_SHARED] = Bytes(np.full(shared_bytes, 0xFF, np.uint8), False)
         self.local = np.zeros((THREADS, 0), np.uint8)
         self.active = np.ones(THREADS, bool)
+        self.barriers: dict[int, Barrier] = {}
+        self.stores: list[Any] = []
+        self.store_groups: list[list[Any]] = []
+        self.products: list[Any] = []
+        self.product_groups: list[list[Any]] = []
         self.epoch = host.next_epoch()
         self.host = host
 
@@ -260,6 +327,212 @@ class Block(mlir_interpreter.Interpreter):
         index = indices[0].astype(np.int64) if mark == -(1 << 31) else mark
         return [base + index * size_of(ir.TypeAttr(operation.attributes["elem_type"]).value)]
 
+    def end(self) -> None:
+        """Check that nothing is in flight."""
+        assert not any(barrier.copies for barrier in self.barriers.values()), "a copy that nobody waited for"  # fmt: skip
+        assert not self.stores
+        assert not self.store_groups, "a copy from shared memory that nobody waited for"
+        assert not self.products
+        assert not self.product_groups, "a product that nobody waited for"
+
+    # Barriers and copies ----------------------------------------------------------------------------------
+
+    def llvm_mlir_undef(self, operation):
+        return [None]
+
+    def nvvm_fence_mbarrier_init(self, operation):
+        return []
+
+    def nvvm_fence_proxy(self, operation):
+        memory = self.memories[_SHARED]
+        memory.is_unfenced &= ~np.isin(memory.writer, np.flatnonzero(self.active))
+        return []
+
+    def one(self, x: np.ndarray) -> int:
+        """The value of the one active thread."""
+        assert self.active.sum() == 1, "an operation of one thread"
+        return int(x[self.active][0])
+
+    def nvvm_mbarrier_init(self, operation, pointer, count):
+        self.barriers[self.one(pointer)] = Barrier(self.one(count))
+        return []
+
+    def nvvm_mbarrier_arrive(self, operation, pointer):
+        barrier = self.barriers[self.one(pointer)]
+        barrier.pending -= 1
+        barrier.settle()
+        return [self.all(0)]
+
+    def nvvm_mbarrier_arrive_expect_tx(self, operation, pointer, count):
+        barrier = self.barriers[self.one(pointer)]
+        barrier.bytes += self.one(count)
+        barrier.pending -= 1
+        assert barrier.pending >= 0
+        return [self.all(0)]
+
+    def nvvm_mbarrier_try_wait_parity(self, operation, pointer, parity, ticks):
+        barrier, parity = self.barriers[int(self.uniform(pointer))], int(self.uniform(parity))
+        # The phase of this parity is over when the one at hand has another.
+        while barrier.phase % 2 == parity:
+            assert barrier.copies, "a wait without end"
+            copy = barrier.copies.pop()  # the last one first
+            memory = self.memories[_SHARED]
+            memory.data[copy.places] = copy.data
+            memory.in_flight[copy.places] = False
+            memory.is_written[copy.places] = True
+            memory.is_unfenced[copy.places] = False
+            memory.written[copy.places] = -1
+            barrier.bytes -= copy.data.size
+            barrier.settle()
+        return []
+
+    def nvvm_cp_async_bulk_tensor_shared_cluster_global(self, operation, to, table, *rest):
+        *position, pointer, predicate = rest
+        assert predicate[self.active].all()
+        made = self.description(table)
+        memory, array = self.memories[_SHARED], self.memories[made.base]
+        offsets, exist = made.elements([self.one(x) for x in reversed(position)])
+        places = made.places(self.one(to) - (_SHARED << _SHIFT))[:, None] + np.arange(made.itemsize)
+        sources = np.where(exist, offsets, 0)[:, None] + np.arange(made.itemsize)
+        data = np.where(exist[:, None], array.data[sources], 0)
+        assert not memory.in_flight[places].any(), "two copies to one place"
+        assert not memory.uses[places].any(), "a copy to what is still read"
+        recent = (memory.written[places] == self.epoch) | (memory.read_at[places] == self.epoch)
+        assert not recent.any(), "a copy to what threads have used since the last barrier"
+        assert not memory.is_unfenced[places].any(), (
+            "a copy to what threads have written, without a fence"
+        )
+        memory.in_flight[places] = True
+        self.barriers[self.one(pointer)].copies.append(Copy(places.ravel(), data.ravel()))
+        return []
+
+    def description(self, table):
+        return self.host.descriptions[(self.one(table) & ((1 << _SHIFT) - 1)) // 128]
+
+    def seen_by_engines(self, places: np.ndarray) -> np.ndarray:
+        """What copies and products read at places of shared memory."""
+        memory = self.memories[_SHARED]
+        assert memory.is_written[places].all(), "a read of what nobody has written"
+        assert not memory.in_flight[places].any(), "a read of what a copy may still write"
+        assert not memory.is_unfenced[places].any(), (
+            "a read of what threads have written, without a fence"
+        )
+        assert not (memory.written[places] == self.epoch).any(), "threads haven't met since they wrote"  # fmt: skip
+        return memory.data[places]
+
+    def nvvm_cp_async_bulk_tensor_global_shared_cta(self, operation, table, source, *position):
+        made = self.description(table)
+        places = made.places(self.one(source) - (_SHARED << _SHIFT))[:, None] + np.arange(
+            made.itemsize
+        )
+        data = self.seen_by_engines(places)
+        offsets, exist = made.elements([self.one(x) for x in reversed(position)])
+        targets = offsets[exist][:, None] + np.arange(made.itemsize)
+        self.memories[_SHARED].uses[places] += 1
+        self.stores.append((places, made.base, targets, data[exist]))
+        return []
+
+    def nvvm_cp_async_bulk_commit_group(self, operation):
+        self.store_groups.append(self.stores)
+        self.stores = []
+        return []
+
+    def nvvm_cp_async_bulk_wait_group(self, operation):
+        count = number(operation, "group")
+        while len(self.store_groups) > count:
+            for places, base, targets, data in self.store_groups.pop(0):
+                self.memories[_SHARED].uses[places] -= 1
+                self.memories[base].data[targets] = data
+        return []
+
+    # Products ---------------------------------------------------------------------------------------------
+
+    def nvvm_wgmma_fence_aligned(self, operation):
+        assert self.active.all()
+        return []
+
+    def nvvm_wgmma_commit_group_sync_aligned(self, operation):
+        self.product_groups.append(self.products)
+        self.products = []
+        return []
+
+    def nvvm_wgmma_wait_group_sync_aligned(self, operation):
+        while len(self.product_groups) > number(operation, "group"):
+            for places in self.product_groups.pop(0):
+                self.memories[_SHARED].uses[places] -= 1
+        return []
+
+    def llvm_inline_asm(self, operation, *operands):
+        text = ir.StringAttr(operation.attributes["asm_string"]).value
+        kind = operation.results[0].type
+        count = str(kind).count(",") + 1
+        if not text:
+            return [list(operands)]
+        found = re.search(
+            r"m64n(\d+)k(\d+)\.(\w+)\.(\w+)\.(\w+) {[^}]*}, (.*), (\$\d+), p, ?(.*); }", text
+        )
+        n, depth, result, name, other, left, right, flags = found.groups()
+        n, depth, flags = int(n), int(depth), [int(x) for x in flags.split(",") if x.strip()]
+        assert name == other
+        assert count == n // 2
+        if result == "f32":
+            assert flags[:2] == [1, 1]
+            flags = flags[2:]
+        value = lambda text: operands[int(text.strip().lstrip("$")) - count]
+        adds = re.search(r"setp.ne.b32 p, (\$\d+), 0", text)[1]
+        assert self.uniform(value(adds)) == 1
+        dtype = np.dtype(ASSEMBLY[name])
+        transposed = flags or [0] * (2 - left.startswith("{"))
+        if left.startswith("{"):
+            words = [value(x) for x in left.strip("{}").split(",")]
+            a = fragment_rows(np.stack(words, axis=1), dtype)
+        else:
+            a = self.matrix(self.uniform(value(left)), 64, depth, dtype, transposed[0])
+        b = self.matrix(self.uniform(value(right)), n, depth, dtype, transposed[-1])
+        product = a.astype(np.float64) @ b.astype(np.float64).T
+        rows, columns = accumulator_places(n)
+        sums = np.stack(operands[:count], axis=1)
+        new = sums + product[rows, columns].astype(sums.dtype)
+        return [list(new.T.astype(sums.dtype))]
+
+    def llvm_extractvalue(self, operation, parts):
+        [i] = [int(i) for i in operation.attributes["position"]]
+        return [parts[i]]
+
+    def matrix(
+        self, bits: Any, rows: int, depth: int, dtype: np.dtype, is_transposed: int
+    ) -> np.ndarray:
+        """A matrix of (rows, products) that a descriptor names, in the layouts of PTX's chapter on matrix descriptors."""
+        bits = int(bits) & ((1 << 64) - 1)
+        start, leading, stride = [(bits >> i & 0x3FFF) << 4 for i in (0, 16, 32)]
+        span = {1: 128, 2: 64, 3: 32}[bits >> 62]
+        assert bits >> 49 & 7 == 0
+        i, k = np.indices((rows, depth))
+        size = dtype.itemsize
+        if not is_transposed:
+            # Groups of 8 rows lie `stride` apart; products are neighbours, within one span.
+            offsets = i // 8 * stride + i % 8 * span + k * size
+        else:
+            # Rows are neighbours, those of other spans `leading` apart; groups of 8 products lie `stride` apart.
+            n = span // size
+            offsets = i // n * leading + i % n * size + k // 8 * stride + k % 8 * span
+        addresses = swizzled(start + offsets, span)
+        places = addresses[..., None] + np.arange(size)
+        data = self.seen_by_engines(places)
+        self.memories[_SHARED].uses[places] += 1
+        self.products.append(places)
+        return np.ascontiguousarray(data).view(dtype)[..., 0]
+
+    def llvm_bitcast(self, operation, x):
+        dtype = DTYPES[str(operation.results[0].type)]
+        return [np.ascontiguousarray(x).view(dtype)[:, 0]]
+
+    def vector_extract_strided_slice(self, operation, x):
+        [start], [size] = [[ir.IntegerAttr(a).value for a in operation.attributes[k]] for k in ("offsets", "sizes")]  # fmt: skip
+        return [x[:, start : start + size]]
+
+    # Loads and stores -------------------------------------------------------------------------------------
+
     def llvm_load(self, operation, pointers):
         kind = operation.results[0].type
         size = size_of(kind)
@@ -296,6 +569,31 @@ class Block(mlir_interpreter.Interpreter):
         return self.memories.get(int(place)), found & ((1 << _SHIFT) - 1)
 
 
+ASSEMBLY = {
+    "bf16": ml_dtypes.bfloat16, "f16": np.float16, "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2, "s8": np.int8,
+    "u8": np.uint8,
+}  # fmt: skip
+
+
+def accumulator_places(n: int) -> tuple[np.ndarray, np.ndarray]:
+    """(row, column) of the element that each register of each thread has, by PTX's figure of the accumulator of m64nN."""
+    thread, register = np.indices((THREADS, n // 2))
+    lane = thread % 32
+    rows = thread // 32 * 16 + lane // 4 + register // 2 % 2 * 8
+    return rows, register // 4 * 8 + lane % 4 * 2 + register % 2
+
+
+def fragment_rows(words: np.ndarray, dtype: np.dtype) -> np.ndarray:
+    """The left matrix (64, 16) that threads hold in four registers each, by PTX's figure of m64k16."""
+    elements = np.ascontiguousarray(words).view(dtype)
+    thread, i = np.indices(elements.shape)
+    lane = thread % 32
+    found = np.zeros((64, 16), dtype)
+    rows = thread // 32 * 16 + lane // 4 + (i // 2 % 2) * 8
+    found[rows, lane % 4 * 2 + i % 2 + i // 4 * 8] = elements
+    return found
+
+
 class Host(mlir_interpreter.Interpreter):
     """The function of the host, which launches the blocks: one after another, the last one first."""
 
@@ -306,6 +604,8 @@ class Host(mlir_interpreter.Interpreter):
         self.memories = {i + 1: Bytes(x, True) for i, x in enumerate(arrays)}
         self.epoch = 0
         self.count = len(arrays)
+        self.descriptions: list[Description] = []
+        self.tables: list[dict[int, Any]] = []
 
     def next_epoch(self) -> int:
         self.epoch += 1
@@ -334,11 +634,32 @@ class Host(mlir_interpreter.Interpreter):
 
     def llvm_getelementptr(self, operation, base, *indices):
         [mark] = [int(i) for i in operation.attributes["rawConstantIndices"]]
-        return [("buffer", mark)]
+        return [("buffer", mark) if base is None else (base[0], base[1] + mark)]
+
+    def llvm_alloca(self, operation, count):
+        self.tables.append({})
+        return [(len(self.tables) - 1, 0)]
+
+    def llvm_store(self, operation, value, pointer):
+        self.tables[pointer[0]][pointer[1]] = int(value)
+        return []
 
     def llvm_load(self, operation, pointer):
+        if pointer is not None and pointer[0] != "buffer":
+            return [np.full(THREADS, _HOST << _SHIFT)]
         i = 0 if pointer is None else pointer[1]
         return [np.full(THREADS, (i + 1) << _SHIFT)]
+
+    def func_call(self, operation, at, base, kind, rank, sizes, strides, span, window):
+        rows = [self.tables[table] for table, _ in (sizes, strides, window)]
+        rows = [[row[i] for i in range(int(rank))] for row in rows]
+        itemsize = {1: 1, 2: 2, 3: 4, 4: 8, 5: 2, 6: 4, 7: 2, 9: 4, 10: 8}[int(kind)]
+        assert at[1] == 128 * len(self.descriptions)
+        assert rows[1][-1] == 1
+        assert all(n * itemsize % 16 == 0 for n in rows[1][:-1]), "strides of 16 bytes"
+        number = int(base[0]) >> _SHIFT
+        self.descriptions.append(Description(number, itemsize, *rows[:2], int(span), rows[2]))
+        return []
 
     def gpu_launch(self, operation, *operands):
         _, *sizes, shared = operands
@@ -348,7 +669,9 @@ class Host(mlir_interpreter.Interpreter):
         values = {k: self._seen(v) for k, v in self.values.items()}
         self.values = values
         for z, y, x in itertools.product(*[reversed(range(n)) for n in reversed(sizes[:3])]):
-            Block(self, (x, y, z), int(shared)).run(block)
+            one = Block(self, (x, y, z), int(shared))
+            one.run(block)
+            one.end()
         return [None]
 
     def _seen(self, value):

@@ -7,7 +7,8 @@ import numpy as np
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import lax
-from pellucid.experimental.pallas import BlockSpec, pallas_call, program_id
+from pellucid.experimental import pallas
+from pellucid.experimental.pallas import BlockSpec, mosaic_gpu, pallas_call, program_id
 
 F32 = np.float32
 
@@ -149,3 +150,89 @@ def wide(params=None):
 KERNELS = {
     f.__name__: f for f in (add, gelu, axpy, softmax, narrow_softmax, loops, edges, movement, wide)
 }
+
+
+# Shared memory, copies, products ------------------------------------------------------------------------------
+
+
+def tiles(dtype, span=128):
+    """How matrices of `dtype` lie in shared memory for products."""
+    columns = span // np.dtype(dtype).itemsize
+    return mosaic_gpu.TilingTransform((8, columns)), mosaic_gpu.SwizzleTransform(span)
+
+
+def copies(params=None):
+    """Rows that come to shared memory by a copy, are doubled there, and go."""
+
+    def kernel(x_ref, o_ref, buffer, barrier):
+        i = lax.axis_index("x")
+        mosaic_gpu.copy_gmem_to_smem(x_ref.at[pallas.ds(i * 16, 16)], buffer, barrier)
+        mosaic_gpu.barrier_wait(barrier)
+        buffer[...] = buffer[...] * 2
+        mosaic_gpu.commit_smem()
+        mosaic_gpu.copy_smem_to_gmem(buffer, o_ref.at[pallas.ds(i * 16, 16)])
+        mosaic_gpu.wait_smem_to_gmem(0)
+
+    x = numbers((40, 64))
+    scratch = [mosaic_gpu.SMEM((16, 64), F32, transforms=tiles(F32)), mosaic_gpu.Barrier()]
+    run = mosaic_gpu.kernel(kernel, out_type=x, scratch_types=scratch, grid=(3,), grid_names=("x",))
+    return run, (x,)
+
+
+def matmul(params=None, dtype=jnp.bfloat16, m=128, n=128, k=192, tile=(64, 128, 64), transposed=(False, False), span=128):  # fmt: skip
+    """A matrix product in tiles, of which the copies of the next step run while one is multiplied."""
+    bm, bn, bk = tile
+    of_left, of_right = transposed
+    steps = k // bk
+
+    def kernel(a_ref, b_ref, o_ref, a_smem, b_smem, barriers):
+        i, j = lax.axis_index("m"), lax.axis_index("n")
+
+        def fetch(t, slot):
+            rows, columns, depth = (
+                pallas.ds(i * bm, bm),
+                pallas.ds(j * bn, bn),
+                pallas.ds(t * bk, bk),
+            )
+            a = a_ref.at[depth, rows] if of_left else a_ref.at[rows, depth]
+            b = b_ref.at[columns, depth] if of_right else b_ref.at[depth, columns]
+            mosaic_gpu.copy_gmem_to_smem(a, a_smem.at[slot], barriers.at[slot])
+            mosaic_gpu.copy_gmem_to_smem(b, b_smem.at[slot], barriers.at[slot])
+
+        def run(acc):
+            fetch(0, 0)
+            if steps > 1:
+                fetch(1, 1)
+
+            def step(t, _):
+                slot = t % 2
+                mosaic_gpu.barrier_wait(barriers.at[slot])
+                a, b = a_smem.at[slot], b_smem.at[slot]
+                a = mosaic_gpu.transpose_ref(a, (1, 0)) if of_left else a
+                b = mosaic_gpu.transpose_ref(b, (1, 0)) if of_right else b
+                mosaic_gpu.wgmma(acc, a, b)
+                mosaic_gpu.wgmma_wait(0)
+                pallas.when(t + 2 < steps)(lambda: fetch(t + 2, slot))
+                return _
+
+            lax.fori_loop(0, steps, step, 0)
+            return acc[...]
+
+        total = pallas.run_scoped(run, mosaic_gpu.ACC((bm, bn), F32))
+        o_ref[pallas.ds(i * bm, bm), pallas.ds(j * bn, bn)] = total.astype(dtype)
+
+    a = numbers((k, m) if of_left else (m, k), dtype)
+    b = numbers((n, k) if of_right else (k, n), dtype, 1)
+    scratch = [
+        mosaic_gpu.SMEM((2, bk, bm) if of_left else (2, bm, bk), dtype, transforms=tiles(dtype, span)),
+        mosaic_gpu.SMEM((2, bn, bk) if of_right else (2, bk, bn), dtype, transforms=tiles(dtype, span)),
+        mosaic_gpu.Barrier(num_arrivals=2, num_barriers=2),
+    ]  # fmt: skip
+    run = mosaic_gpu.kernel(
+        kernel, out_type=pl.ShapeDtypeStruct((m, n), dtype), scratch_types=scratch, grid=(m // bm, n // bn),
+        grid_names=("m", "n"),
+    )  # fmt: skip
+    return run, (a, b)
+
+
+KERNELS |= {f.__name__: f for f in (copies, matmul)}

@@ -9,6 +9,7 @@ from pellucid._machine.base import UnsupportedError
 from pellucid._machine.base.dims import Symbol
 from pellucid.kernels.lowering.launches import is_shared
 from pellucid.kernels.programs import GridKernel
+from pellucid.kernels.specs import SemaphoreType
 
 if TYPE_CHECKING:
     from .lowering import Lowering
@@ -34,8 +35,25 @@ def check(kernel: GridKernel, line: str | None) -> None:
         raise _refused(kernel, "sizes of its grid are known only when the program runs.", line)
     if kernel.scalars:
         raise _refused(kernel, "it has prefetched scalars.", line, do="Pass them as inputs.")
-    if kernel.sites:
-        raise _refused(kernel, "it waits for semaphores.", line)
+    if kernel.thread_axis is not None and kernel.grid[kernel.thread_axis] != 1:
+        raise _refused(
+            kernel,
+            "its blocks have one thread, a warpgroup of 128 lanes.",
+            line,
+            f"num_threads={kernel.grid[kernel.thread_axis]}",
+            "Let one thread copy and compute: `emit_pipeline` does so.",
+        )
+    within = [a for a in sorted(kernel.within_block or ()) if kernel.grid[a] != 1]
+    if within:
+        raise _refused(
+            kernel,
+            "programs of one block don't follow each other.",
+            line,
+            f'dimension_semantics "sequential" for axes {within} of the grid',
+            "Write the loop in the kernel: `fori_loop`, or `emit_pipeline`.",
+        )
+    if any(isinstance(space, SemaphoreType) for space in kernel.spaces):
+        raise _refused(kernel, "it has semaphores.", line, do="Use barriers: `Barrier()`.")
     for mapping in (*kernel.inputs, *kernel.results):
         where = mapping.spec.line or line
         if any(isinstance(n, Symbol) for n in (*mapping.aval.shape, *mapping.sizes)):

@@ -21,6 +21,7 @@ from pellucid._machine.xla.mosaic_gpu import (
     gpu,
     ir,
     llvm,
+    nvvm,
     scf,
     vector,
 )
@@ -69,6 +70,16 @@ class Lowering(programs.Lowering):
         """Bytes behind these in which threads exchange elements."""
         self.exchange_starts: list[Any] = []
         """Constants that hold where these begin, which is known in the end."""
+        self.descriptors: dict[Any, int] = {}
+        """By array and box the number of the description that copies of it need."""
+        self.described: list[Callable[[ir.Value], None]] = []
+        """Functions that write these descriptions to where a pointer points, on the host."""
+        self.descriptor_base: Any = None
+        """A pointer to the descriptions, in the launch."""
+        self.entry: Any = None
+        """The block of the launch."""
+        self.writes_shared_memory = False
+        """Whether threads write to references in shared memory, and not only copies."""
         self._layout: Layout | None = None
 
     # Types --------------------------------------------------------------------------------------------------
@@ -289,6 +300,31 @@ class Lowering(programs.Lowering):
         """Let all threads wait for each other; what one has written before, others read behind."""
         gpu.barrier()
 
+    def meet_once(self) -> None:
+        """`meet`, unless threads have just met, and none has read or written memory since."""
+        block = ir.InsertionPoint.current.block
+        for operation in reversed([*block.operations]):
+            if operation.operation.name == "gpu.barrier":
+                return
+            if not _touches_nothing(operation):
+                break
+        self.meet()
+
+    def fence(self) -> None:
+        """Let copies and matrix products see what this thread has written to shared memory, once threads have met."""
+        kind, space = "#nvvm.proxy_kind<async.shared>", "#nvvm.shared_space<cta>"
+        nvvm.fence_proxy(ir.Attribute.parse(kind), space=ir.Attribute.parse(space))
+
+    def is_first_thread(self) -> ir.Value:
+        """Whether this is the thread that acts for all."""
+        return arith.cmpi(arith.CmpIPredicate.eq, self.thread, self.int32(0))
+
+    def own(self, kind: ir.Type) -> ir.Value:
+        """A pointer to a new value of a thread's own, which the compiler keeps in registers."""
+        with ir.InsertionPoint.at_block_begin(self.entry):
+            pointer = ir.Type.parse("!llvm.ptr")
+            return llvm.alloca(pointer, self.int32(1), kind)
+
     @contextlib.contextmanager
     def only_if(self, condition: ir.Value | None) -> Iterator[None]:
         """Put operations where only threads for which `condition` holds run them; None where all do."""
@@ -367,6 +403,18 @@ def of_elements(module: str) -> None:
     _OF_ELEMENTS.add(module)
 
 
+def _touches_nothing(operation: Any) -> bool:
+    """Whether an operation computes, asks for copies, or waits for them, but neither reads nor writes memory itself."""
+    name = operation.operation.name
+    if name == "scf.if":
+        blocks = [block for region in operation.regions for block in region.blocks]
+        return all(_touches_nothing(o) for block in blocks for o in block.operations)
+    return name.startswith(("arith.", "nvvm.mbarrier", "nvvm.cp.async", "scf.yield")) or name in (
+        "llvm.getelementptr",
+        "llvm.ptrtoint",
+    )
+
+
 # Memory -------------------------------------------------------------------------------------------------------
 
 
@@ -383,6 +431,13 @@ def strides_of(shape: Sequence[int]) -> list[int]:
     for i in reversed(range(len(shape) - 1)):
         strides[i] = strides[i + 1] * shape[i + 1]
     return strides
+
+
+def int64(n: int) -> ir.Value:
+    """A known number in 64 bits, signed or not."""
+    kind = ir.IntegerType.get_signless(64)
+    signed = n - (1 << 64) if n >= 1 << 63 else n  # attributes have signs
+    return arith.ConstantOp(kind, ir.IntegerAttr.get(kind, signed)).result
 
 
 _DYNAMIC = -(1 << 31)

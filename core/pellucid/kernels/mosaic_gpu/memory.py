@@ -10,7 +10,7 @@ import numpy as np
 from pellucid._machine.base import Shape, strict_zip
 from pellucid._machine.ir import Equation, Literal
 from pellucid._machine.refs.index import RefIndex
-from pellucid._machine.refs.primitives import addupdate_p, empty_ref_p, get_p, new_ref_p, swap_p
+from pellucid._machine.refs.primitives import addupdate_p, get_p, swap_p
 from pellucid._machine.xla.mosaic_gpu import arith, ir
 from pellucid.kernels.lowering.programs import is_float
 from pellucid.kernels.mappings import BlockMapping
@@ -34,6 +34,8 @@ class Memory(NamedTuple):
     """The dimensions of the array that the kernel sees."""
     starts: tuple[Start, ...]
     """For each dimension the first position that it sees."""
+    sizes: Shape
+    """For each dimension the number of positions that it sees."""
     limits: tuple[tuple[int, int] | None, ...]
     """For each dimension (first, end) of the positions that have elements; None where all that it sees do."""
     dtype: np.dtype
@@ -78,10 +80,10 @@ def sum_of(ctx: Lowering, x: Start, y: Start) -> Start:
 
 
 def window_starts(
-    ctx: Lowering, index: RefIndex, operands: Sequence[Any], avals: Sequence[Any]
-) -> list[tuple[Start, int, int] | Start]:
-    """For each dimension that an index selects from (start, size, step) of a window, or a position. Positions outside are moved inside, as in
-    the kernel's definition.
+    ctx: Lowering, index: RefIndex, operands: Sequence[Any], avals: Sequence[Any], is_moved: bool = True,
+) -> list[Any]:  # fmt: skip
+    """For each dimension that an index selects from (start, size, step) of a window, or a position. Positions outside are moved inside if
+    `is_moved`, as in the kernel's definition.
     """
     rest = iter(strict_zip(operands, avals))
     found: list[Any] = []
@@ -94,18 +96,20 @@ def window_starts(
                     f"an index of type {aval.text()}",
                     "Use slices and integers, `pl.ds(start, size)`, or a loop.",
                 )
-            found.append(_inside(ctx, x, size, 1))
+            found.append(_inside(ctx, x, size, 1, is_moved))
             continue
         start: Start = entry.start or 0
         if entry.start is None:
-            start = _inside(ctx, next(rest)[0], size, entry.span)
+            start = _inside(ctx, next(rest)[0], size, entry.span, is_moved)
         found.append((start, entry.size, entry.stride))
     return found
 
 
-def _inside(ctx: Lowering, x: ir.Value, size: int, span: int) -> ir.Value:
-    """The first of `span` positions along a dimension: negative ones count from the end, others are moved inside."""
+def _inside(ctx: Lowering, x: ir.Value, size: int, span: int, is_moved: bool) -> ir.Value:
+    """The first of `span` positions along a dimension: negative ones count from the end, others are moved inside if `is_moved`."""
     x, zero = ctx.signed32(x), ctx.int32(0)
+    if not is_moved:
+        return x
     is_negative = arith.cmpi(arith.CmpIPredicate.slt, x, zero)
     x = arith.select(is_negative, ctx.plus(x, size), x)
     return arith.minsi(arith.maxsi(x, zero), ctx.int32(size - span))
@@ -187,12 +191,16 @@ def write(ctx: Lowering, ref: Memory, part: Part, value: Any) -> None:
     if not part.shape:
         first = arith.cmpi(arith.CmpIPredicate.eq, ctx.thread, ctx.int32(0))
         put(value, [], first)
+        if ref.is_in_shared_memory:
+            ctx.fence()
         return
     ctx.check_size(part.shape)
     block = as_block(ctx, value, part.shape)
     layout = block.layout
     for r, x in enumerate(ctx.parts(block)):
         put(x, layout.place(ctx, r), layout.holds(ctx, r))
+    if ref.is_in_shared_memory:
+        ctx.fence()
 
 
 def as_block(ctx: Lowering, value: Any, shape: Shape) -> Fragment:
@@ -220,11 +228,14 @@ def _access(
 
 @rule(get_p)
 def _get(ctx: Lowering, equation, operands):
+    if not isinstance(operands[0], Memory):
+        return [operands[0].get(ctx, equation)]
     return [read(ctx, *_access(ctx, equation, operands, 0))]
 
 
 @rule(swap_p)
 def _swap(ctx: Lowering, equation, operands):
+    _check_is_memory(ctx, operands[0])
     ref, part = _access(ctx, equation, operands, 1)
     _check_is_own(ctx, ref, equation)
     is_used = equation.results[0] in ctx.scope.first_uses
@@ -238,6 +249,7 @@ def _swap(ctx: Lowering, equation, operands):
 
 @rule(addupdate_p)
 def _addupdate(ctx: Lowering, equation, operands):
+    _check_is_memory(ctx, operands[0])
     ref, part = _access(ctx, equation, operands, 1)
     _check_is_own(ctx, ref, equation)
     value = operands[1]
@@ -254,6 +266,15 @@ def _addupdate(ctx: Lowering, equation, operands):
     return []
 
 
+def _check_is_memory(ctx: Lowering, ref: Any) -> None:
+    """Raise UnsupportedError for references to barriers and accumulators, which operations of their own change."""
+    if not isinstance(ref, Memory):
+        raise ctx.unsupported(
+            "barriers and accumulators aren't written.",
+            do="Multiply into an accumulator, `mosaic_gpu.wgmma`, or begin with a value: `ACC.init(array)`.",
+        )
+
+
 def _check_is_own(ctx: Lowering, ref: Memory, equation: Equation) -> None:
     """Raise UnsupportedError for a write of a part that other programs write at the same time."""
     n_values = 1
@@ -263,17 +284,6 @@ def _check_is_own(ctx: Lowering, ref: Memory, equation: Equation) -> None:
             f"{ref.name}: a part of an array of shape {ref.shape}",
             "Let the block depend on all axes of the grid, or sum by a loop in the kernel.",
         )
-
-
-@rule(new_ref_p, empty_ref_p)
-def _new_ref(ctx: Lowering, equation, operands):
-    aval = equation.results[0].aval
-    inner = getattr(aval, "inner_aval", aval)
-    ref = scratch(ctx, inner.shape, inner.dtype)
-    if operands:
-        ctx.meet()
-        write(ctx, ref, whole(ctx, ref), operands[0])
-    return [ref]
 
 
 def whole(ctx: Lowering, ref: Memory) -> Part:
@@ -300,6 +310,7 @@ def scratch(ctx: Lowering, shape: Shape, dtype: Any, swizzle: Swizzle | None = N
         tuple(shape),
         tuple(range(len(shape))),
         (0,) * len(shape),
+        tuple(shape),
         (None,) * len(shape),
         dtype,
         is_in_shared_memory=True,

@@ -6,7 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid._machine.base import UnsupportedError
+from pellucid._machine.base import UnsupportedError, strict_zip
 from pellucid._machine.xla.mlir import MLIRError, PassManager
 from pellucid._machine.xla.mosaic_gpu import (
     MemRefType,
@@ -31,12 +31,13 @@ from pellucid.kernels.mappings import BlockMapping
 from pellucid.kernels.programs import GridKernel
 from pellucid.kernels.specs import Squeezed, padding_of
 
-from . import checks, control, memory, reductions, rules
+from . import checks, control, memory, reductions, references, rules, tma, waits, wgmma
 from .layouts import THREADS
 from .lowering import Lowering, element_pointer
 from .memory import Memory
+from .references import new_reference, writes_shared_memory
 
-RULES = (control, memory, reductions, rules)
+RULES = (control, memory, reductions, references, rules, tma, waits, wgmma)
 """The modules whose rules are used."""
 _ARCHITECTURE = {"mosaic_gpu.arch_major": 9, "mosaic_gpu.arch_minor": 0}
 
@@ -116,10 +117,22 @@ def _function(ctx: Lowering, kernel: GridKernel, name: str, grid: tuple[int, int
         launch = gpu.LaunchOp(
             tuple(sizes[:3]), tuple(sizes[3:]), [ready], dynamic_shared_memory_size=bytes_of_block
         )
-        with ctx.inside(launch.body.blocks[0]):
+        ctx.entry = launch.body.blocks[0]
+        with ctx.inside(ctx.entry):
             _program(ctx, kernel, [*arrays[:n_inputs], *arrays[n_inputs + n_begun :]])
             gpu.terminator()
         func.ReturnOp([])
+        if ctx.described:
+            with ir.InsertionPoint(launch):
+                table = tma.describe_all(ctx)
+            with ir.InsertionPoint.at_block_begin(ctx.entry):
+                passed = ir.Operation.create(
+                    "builtin.unrealized_conversion_cast", results=[pointer], operands=[table]
+                ).result
+            ctx.descriptor_base.replace_all_uses_with(passed)
+    if ctx.described:
+        with ir.InsertionPoint.at_block_begin(function.operation.block):
+            tma.declare()
     # How much shared memory there is, and where threads exchange elements in it, is known only now.
     start = -(-ctx.shared_bytes // 16) * 16
     shared_bytes = start + ctx.exchanged_bytes if ctx.exchanged_bytes else ctx.shared_bytes
@@ -142,6 +155,9 @@ def _program(ctx: Lowering, kernel: GridKernel, arrays: list[ir.Value]) -> None:
     axes = [gpu.Dimension.x, gpu.Dimension.y, gpu.Dimension.z]
     ctx.thread = arith.index_cast(int32, gpu.thread_id(gpu.Dimension.x))
     ctx.shared = _shared_memory()
+    # Stands for the pointer to descriptions of copies, of which it is known only in the end how many there are.
+    ctx.descriptor_base = llvm.mlir_undef(ir.Type.parse("!llvm.ptr"))
+    ctx.writes_shared_memory = writes_shared_memory(kernel.body.jaxpr)
     number_along = lambda axis: arith.index_cast(int32, gpu.block_id(axes[axis]))
     ids = position(ctx, [n or 0 for n in kernel.grid], number_along)
     read = read_references(kernel)
@@ -150,8 +166,11 @@ def _program(ctx: Lowering, kernel: GridKernel, arrays: list[ir.Value]) -> None:
         for i, (base, m) in enumerate(zip(arrays, (*kernel.inputs, *kernel.results), strict=True))
     ]
     consts = [ctx.uniform(x) for x in kernel.consts]
-    scratch = [memory.scratch(ctx, a.shape, a.dtype) for a in kernel.scratch]
-    ctx.inline(kernel.body.jaxpr, [*consts, *ids, *references, *scratch])
+    spaces = kernel.spaces or (None,) * len(kernel.scratch)
+    scratch = [new_reference(ctx, a, s) for a, s in strict_zip(kernel.scratch, spaces)]
+    # A wait that would never end is noted nowhere: on GPUs it never ends.
+    failure = [None] if kernel.sites else []
+    ctx.inline(kernel.body.jaxpr, [*consts, *ids, *references, *scratch, *failure])
 
 
 def _shared_memory() -> ir.Value:
@@ -176,6 +195,7 @@ def _reference(
         mapping.aval.shape,
         tuple(kept),
         tuple(starts),
+        mapping.sizes,
         tuple(limits),
         np.dtype(mapping.aval.dtype),
         is_shared=is_shared(mapping),

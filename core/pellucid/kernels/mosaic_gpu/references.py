@@ -1,0 +1,81 @@
+"""References that a kernel is given as scratch, or makes: to shared memory, barriers, accumulators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from pellucid._machine.ir import AbstractRef, Jaxpr, programs_of
+from pellucid._machine.refs.primitives import addupdate_p, empty_ref_p, new_ref_p, swap_p
+from pellucid.kernels.gpu.memory import ACC, Barrier, Memory as MemoryType, MemorySpace
+from pellucid.kernels.gpu.transforms import SwizzleTransform, TilingTransform
+
+from .barriers import new_barriers
+from .lowering import Lowering, rule
+from .memory import ALIGNMENT, scratch, whole, write
+from .swizzles import Swizzle
+from .wgmma import new_accumulator
+
+
+def new_reference(ctx: Lowering, aval: Any, kind: Any, value: Any = None) -> Any:
+    """A reference to new memory of a type, which begins as `value` if that is given."""
+    if isinstance(kind, Barrier):
+        return new_barriers(ctx, kind)
+    if isinstance(kind, ACC):
+        return new_accumulator(ctx, kind, value)
+    space = kind.memory_space if isinstance(kind, MemoryType) else kind
+    if space not in (None, MemorySpace.SMEM, MemorySpace.REGS):
+        raise ctx.unsupported(
+            "scratch is in shared memory, SMEM, or in registers.", f"{aval.text()} in {space}"
+        )
+    ref = scratch(ctx, aval.shape, aval.dtype, _swizzle(ctx, aval, getattr(kind, "transforms", ())))
+    if value is not None:
+        ctx.meet()
+        write(ctx, ref, whole(ctx, ref), value)
+    return ref
+
+
+def _swizzle(ctx: Lowering, aval: Any, transforms: Any) -> Swizzle | None:
+    """How elements lie in shared memory for which `transforms` are stated; None in row-major order."""
+    spans = [t.swizzle for t in transforms if isinstance(t, SwizzleTransform)]
+    if not spans:
+        return None  # tiles alone change no address that anybody sees
+    [span] = spans[-1:]
+    shape, itemsize = tuple(aval.shape), np.dtype(aval.dtype).itemsize
+    fits = len(shape) > 1 and shape[-2] % 8 == 0 and shape[-1] * itemsize % span == 0
+    tilings = [t.tiling for t in transforms if isinstance(t, TilingTransform)]
+    if any(tiling[-1] * itemsize != span for tiling in tilings):
+        raise ctx.unsupported(
+            "rows of a tile have as many bytes as the swizzle.",
+            f"tiles of {tilings[0]} elements of {itemsize} bytes, swizzle {span}",
+            f"State TilingTransform((8, {span // itemsize})).",
+        )
+    found = Swizzle(shape, span, itemsize)
+    if not fits or (len(shape) > 2 and found.panels * found.panel_bytes % ALIGNMENT):
+        raise ctx.unsupported(
+            f"a matrix that is swizzled by {span} bytes has a multiple of 8 rows and of {span // itemsize} columns, in all of {ALIGNMENT} bytes.",
+            f"scratch of type {aval.text()}",
+        )
+    return found
+
+
+@rule(new_ref_p, empty_ref_p)
+def _new_ref(ctx: Lowering, equation, operands):
+    aval: Any = equation.results[0].aval
+    value = operands[0] if operands else None
+    if isinstance(aval.kind, Barrier) or (isinstance(aval.kind, MemoryType) and not operands):
+        value = None
+    return [new_reference(ctx, aval.inner_aval, aval.kind, value)]
+
+
+def writes_shared_memory(jaxpr: Jaxpr) -> bool:
+    """Whether equations of a program write to references that may be in shared memory."""
+    for equation in jaxpr.equations:
+        if equation.primitive in (swap_p, addupdate_p):
+            aval = equation.operands[0].aval
+            if type(aval) is AbstractRef and isinstance(aval.kind, MemoryType):
+                return True
+        if any(writes_shared_memory(getattr(p, "jaxpr", p)) for p in programs_of(equation)):
+            return True
+    return False

@@ -1,0 +1,42 @@
+"""Arrivals of threads at barriers, and waits for their phases."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from pellucid._machine.xla.mosaic_gpu import arith, ir, nvvm
+from pellucid.kernels.gpu.barriers import barrier_arrive_p, barrier_test_p, barrier_wait_p
+
+from .lowering import Lowering, load, rule, store
+from .views import parts_of
+
+_TICKS = 10_000_000
+"""Nanoseconds that a wait sleeps at most before it looks again."""
+
+
+@rule(barrier_arrive_p)
+def _arrive(ctx: Lowering, equation, operands):
+    [barrier], _ = parts_of(ctx, equation, operands)
+    ctx.meet()  # what threads did before is seen by who waits
+    with ctx.only_if(ctx.is_first_thread()):
+        nvvm.mbarrier_arrive(barrier.pointer(ctx), results=[ir.IntegerType.get_signless(64)])
+    return []
+
+
+@rule(barrier_wait_p)
+def _wait(ctx: Lowering, equation, operands):
+    [barrier], _ = parts_of(ctx, equation, operands)
+    int32 = ctx.element(np.int32)
+    number, one = barrier.number(ctx), ctx.int32(1)
+    phases = load(int32, barrier.phases, 4)
+    parity = arith.andi(arith.shrui(phases, number), one)
+    nvvm.mbarrier_try_wait_parity(barrier.pointer(ctx), parity, ctx.int32(_TICKS))
+    store(arith.xori(phases, arith.shli(one, number)), barrier.phases, 4)
+    return []
+
+
+@rule(barrier_test_p)
+def _test(ctx: Lowering, equation, operands):
+    raise ctx.unsupported(
+        "there is no test of a barrier without a wait.", do="Wait: `barrier_wait`."
+    )
