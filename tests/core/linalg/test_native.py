@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import os
+import pathlib
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
@@ -13,7 +18,11 @@ from pellucid._machine.base.errors import (
     MissingRule,
     ShapeError,
 )
+from pellucid._machine.linalg.qr import OrmqrParams, ormqr_p
+from pellucid._machine.xla import plugins
+from pellucid.experimental import topologies
 from pellucid.sharding import AxisType, NamedSharding, PartitionSpec as P
+from tests.core.linalg.compile_decompositions import calls_for
 
 linalg = pl.lax.linalg
 SQUARE = np.stack([np.eye(3, dtype=np.float32) * (i + 2) + 0.1 for i in range(8)])
@@ -25,6 +34,7 @@ CALLS = {
     ),
     "lu": (linalg.lu, "cusolver_getrf_ffi", "LuDecomposition"),
     "qr": (linalg.qr, "cusolver_orgqr_ffi", "ProductOfElementaryHouseholderReflectors"),
+    "ormqr": (lambda x: linalg.ormqr(x, x[:, 0], x), "cusolver_ormqr_ffi", "stablehlo.while"),
     "qr with pivoting": (lambda x: linalg.qr(x, pivoting=True), "cuhybrid_geqp3", None),
     "eigh": (linalg.eigh, "cusolver_syevd_ffi", "@Eigh"),
     "eig": (linalg.eig, "cuhybrid_eig_real", None),
@@ -56,6 +66,63 @@ def test_names_of_libraries(name: str) -> None:
         assert on_tpu in traced.lower(lowering_platforms=("tpu",)).as_text()
 
 
+OPTIONS_ON_TPUS = {
+    "1,1,100,1e-6": linalg.eigh,
+    "0,1,100,1e-6": lambda x: linalg.eigh(x, lower=False),
+    "1,0,100,1e-6": lambda x: linalg.eigh(x, sort_eigenvalues=False),
+}
+
+
+@pytest.mark.parametrize("options", OPTIONS_ON_TPUS)
+def test_options_of_eigh_on_tpus(options: str) -> None:
+    traced = pl.jit(OPTIONS_ON_TPUS[options]).trace(SQUARE)
+    assert f'backend_config = "{options}"' in traced.lower(lowering_platforms=("tpu",)).as_text()
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.complex64])
+@pytest.mark.parametrize("left", [False, True])
+@pytest.mark.parametrize("transpose", [False, True])
+def test_reflections_one_by_one(dtype: type, left: bool, transpose: bool) -> None:
+    """On TPUs, where no library has it, `ormqr` is made of products: here with LAPACK's results."""
+    rng = np.random.default_rng(0)
+    sizes = {"a": (2, 5, 3), "taus": (2, 3), "c": (2, 5, 4) if left else (2, 4, 5)}
+    parts = [rng.normal(size=(2, *size)) for size in sizes.values()]
+    operands = [(x + 1j * y if dtype is np.complex64 else x).astype(dtype) for x, y in parts]
+    params = OrmqrParams(left, transpose)
+    got = pl.jit(lambda *x: ormqr_p.definition(x, params, "tpu")[0])(*operands)
+    expected = linalg.ormqr(*operands, left=left, transpose=transpose)
+    np.testing.assert_allclose(got, expected, rtol=1e-4, atol=1e-4)
+
+
+def compiled_ahead(platform: str) -> list[str]:
+    """Lines of the program that compiles for a device that isn't there."""
+    script = pathlib.Path(__file__).with_name("compile_decompositions.py")
+    settings = {"JAX_PLATFORMS": "cpu", "TPU_SKIP_MDS_QUERY": "1"}
+    done = subprocess.run(
+        [sys.executable, str(script), platform],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        env=os.environ | settings | {"PYTHONPATH": os.pathsep.join(sys.path)},
+    )
+    return [
+        line for line in done.stdout.splitlines() if line.startswith(tuple(calls_for(platform)))
+    ]
+
+
+@pytest.mark.skipif(plugins.tpu_library() is None, reason="no compiler of TPUs is installed: the extra `tpu-aot`")  # fmt: skip
+@pytest.mark.timeout(400)
+def test_compilation_for_tpus() -> None:
+    assert compiled_ahead("tpu") == [*calls_for("tpu")]
+
+
+@pytest.mark.skipif(plugins.cuda_plugin() is None, reason="the CUDA plugin is not installed: the extra `gpu-aot`")  # fmt: skip
+@pytest.mark.timeout(400)
+def test_compilation_for_gpus() -> None:
+    assert compiled_ahead("cuda") == [*calls_for("cuda")]
+
+
 CUT = {
     "cholesky": linalg.cholesky,
     "lu": linalg.lu,
@@ -79,6 +146,17 @@ def test_devices_decompose_their_own_matrices(name: str, kind: AxisType) -> None
         for got, want in zip(pl.tree.leaves(compiled(x)), expected, strict=True):
             assert got.sharding.spec[0] == "x"
             np.testing.assert_allclose(got, want, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.skipif(plugins.cuda_plugin() is None, reason="the CUDA plugin is not installed: the extra `gpu-aot`")  # fmt: skip
+@pytest.mark.parametrize("name", [*CUT, "eig"])
+def test_gpus_decompose_their_own_matrices(name: str) -> None:
+    topology = topologies.get_topology_desc("H100", platform="cuda", topology="1x1x2")
+    mesh = topologies.make_mesh(topology, (2,), ("x",))
+    x = pl.ShapeDtypeStruct(SQUARE.shape, SQUARE.dtype, sharding=NamedSharding(mesh, P("x")))
+    text = pl.jit((CUT | {"eig": linalg.eig})[name]).lower(x).compile().as_text()
+    assert 'custom_call_target="cu' in text
+    assert "all-" not in text
 
 
 def test_failures_are_nan() -> None:

@@ -7,12 +7,13 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid._machine.base import ArrayLike, ShapeError, smaller
+from pellucid._machine.higher_order.loops import scan
 from pellucid._machine.ir import NoParams
-from pellucid._machine.primitives.arithmetic import add, sub
+from pellucid._machine.primitives.arithmetic import add, mul, sub
 from pellucid._machine.primitives.conversion import complex as complex_of, imag
 from pellucid._machine.primitives.creation import broadcasted_iota, full_like
 from pellucid._machine.primitives.families import zero_of
-from pellucid._machine.primitives.movement import broadcast_in_dim
+from pellucid._machine.primitives.movement import broadcast_in_dim, expand_dims, move_axis
 from pellucid._machine.tracing import bind, bind1, type_of
 from pellucid._machine.xla.arrays import Array
 
@@ -23,6 +24,7 @@ from .matrices import (
     MatrixPrimitive,
     T,
     columns,
+    conjugate,
     decomposition,
     diagonal_matrix,
     diagonal_of,
@@ -253,9 +255,6 @@ class Ormqr(MatrixPrimitive[OrmqrParams]):
     traits = decomposition(4.0).replace(returns_list=False)
     core_ranks = (2, 1, 2)
 
-    def platforms_for(self, params):
-        return PLATFORMS_OF_LIBRARIES
-
     def abstract_eval(self, avals, params):
         a, taus, c = avals
         self.check(avals)
@@ -268,6 +267,8 @@ class Ormqr(MatrixPrimitive[OrmqrParams]):
 
     def definition(self, operands, params, platform):
         aval = type_of(operands[2])
+        if platform not in PLATFORMS_OF_LIBRARIES:
+            return [_reflected(*operands, params)]
         target = (
             lapack_name("ormqr", operands[0], "unmqr")
             if platform == "cpu"
@@ -282,6 +283,25 @@ class Ormqr(MatrixPrimitive[OrmqrParams]):
 
 
 ormqr_p = Ormqr()
+
+
+def _reflected(a: Array, taus: Array, c: Array, params: OrmqrParams) -> Array:
+    """What `ormqr` gives, one reflection after another."""
+    if not params.left:  # c Q = (Qᴴ cᴴ)ᴴ
+        turned = params._replace(left=True, transpose=not params.transpose)
+        return H(_reflected(a, taus, H(c), turned))
+    ndim, count = type_of(a).ndim, type_of(taus).shape[-1]
+    reflections = add(tril(a, -1), eye_like(a))
+    vectors = expand_dims(move_axis(columns(reflections, count), ndim - 1, 0), (ndim,))
+    factors = expand_dims(move_axis(taus, ndim - 2, 0), (ndim - 1, ndim))
+    factors = conjugate(factors) if params.transpose else factors
+
+    def reflect(c: Any, reflection: Any) -> Any:
+        v, tau = reflection
+        return sub(c, mul(tau, product(v, product(H(v), c)))), ()
+
+    # The last reflection comes first, unless Q is transposed.
+    return scan(reflect, c, (vectors, factors), reverse=not params.transpose)[0]
 
 
 def ormqr(

@@ -409,4 +409,5 @@ def platform_of(chosen: Client) -> str:
     for name, client in _clients.items():
         if client is chosen:
             return name
-    return str(chosen.platform)
+    # A client of devices that aren't there calls NVIDIA's by their kind; no other plugin has GPUs to compile for.
+    return "cuda" if chosen.platform == "gpu" else str(chosen.platform)

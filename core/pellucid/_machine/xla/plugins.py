@@ -21,7 +21,7 @@ from typing import Any, NamedTuple
 
 from jaxlib import _jax
 
-from . import ffi_targets, partitioner
+from . import ffi_targets, lapack, partitioner
 from .client import Client
 from .gpu_targets import GpuTarget
 from .profiling import register_plugin_profiler
@@ -111,11 +111,9 @@ def make_cuda_client(
             "no CUDA plugin is installed (pip install 'jax-cuda13-plugin[with-cuda]')"
         )
     _load_nvidia_libraries()
-    interface = load_plugin("cuda", plugin.library)
+    load_cuda_plugin(plugin)
     chosen = {"platform_name": "cuda", **_memory_options(), **(options or {})}
-    client = _jax.get_c_api_client("cuda", chosen, distributed_client)
-    _register_cuda_targets(plugin.cuda_version, interface)
-    return client
+    return _jax.get_c_api_client("cuda", chosen, distributed_client)
 
 
 _GPUS_OF_A_HOST = 8
@@ -142,7 +140,7 @@ def topology_devices(platform: str, name: str, options: dict[str, Any]) -> list[
     if platform == "tpu" and (library := tpu_library()) is not None:
         interface = load_plugin("tpu", library)
     elif platform in ("cuda", "gpu") and (plugin := cuda_plugin()) is not None:
-        interface = load_plugin("cuda", plugin.library)
+        interface = load_cuda_plugin(plugin)
     else:
         raise PluginMissingError(f"no plug-in of {platform} has topologies")
     return _jax.get_c_api_topology(interface, name, options)._make_compile_only_devices()
@@ -223,6 +221,17 @@ def load_plugin(platform: str, library: pathlib.Path | None, interface: Any = No
         register_plugin_profiler(_loaded[platform])
         partitioner.register(_loaded[platform])
     return _loaded[platform]
+
+
+@functools.cache
+def load_cuda_plugin(plugin: CudaPlugin) -> Any:
+    """Loads the CUDA plugin with the targets of custom calls that its wheels have; returns the capsule of its interface.
+
+    Programs for GPUs that aren't there need them, too: XLA looks for a target when it compiles a call of it.
+    """
+    interface = load_plugin("cuda", plugin.library)
+    _register_cuda_targets(plugin.cuda_version, interface)
+    return interface
 
 
 @functools.cache
@@ -356,4 +365,5 @@ def _register_cuda_targets(version: str, interface: Any) -> None:
         targets += importlib.import_module(f"jaxlib.{module}").registrations().get("CUDA", [])
     for name, target, api_version in targets:
         extension.register_custom_call_target(interface, name, target, "CUDA", api_version, 0)
+    lapack.register_gpu_batches(interface)
     ffi_targets.cuda_loaded(extension, interface)
