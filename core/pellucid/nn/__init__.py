@@ -5,6 +5,7 @@ from pellucid.nn import initializers as initializers
 from pellucid.nn.activations import *
 from pellucid.nn.attention import *
 from pellucid.nn.normalizations import *
+from pellucid.nn.scaled_matmul import *
 from pellucid.nn.scaled_products import *
 from pellucid.numpy.log_sums import logmeanexp as logmeanexp, logsumexp as logsumexp
 

@@ -1,4 +1,4 @@
-"""Products of matrices scaled by blocks, and of matrices quantized to such blocks."""
+"""Products of matrices that are quantized to blocks with scales."""
 
 from __future__ import annotations
 
@@ -25,50 +25,10 @@ from pellucid._machine.primitives.contraction import DotDimensionNumbers, dot_ge
 from pellucid._machine.primitives.conversion import bitcast_convert_type
 from pellucid._machine.primitives.staging import optimization_barrier
 from pellucid._machine.xla.arrays import Array
-from pellucid.numpy.promotion import aval_of
 
+from .scaled_matmul import scaled_matmul
 
-def scaled_matmul(
-    lhs: ArrayLike,
-    rhs: ArrayLike,
-    lhs_scales: ArrayLike,
-    rhs_scales: ArrayLike,
-    preferred_element_type: DTypeLike = np.float32,
-) -> Array:
-    """`lhs` [B, M, K] times `rhs` [B, N, K] transposed, both scaled by blocks along K: [B, M, N].
-
-    `lhs_scales` [B, M, K / block] and `rhs_scales` [B, N, K / block] multiply the elements of their blocks.
-    Raises: ShapeError for scales that don't fit.
-
-    The result has dtype `preferred_element_type`. DtypeError for PRNG keys, ArgumentTypeError for lists and strings.
-
-    >>> x, scales = jnp.ones((1, 2, 4)), jnp.full((1, 2, 1), 2.0)
-    >>> scaled_matmul(x, x, scales, scales)
-    Array([[[16., 16.],
-            [16., 16.]]], dtype=float32)
-    """
-    dtype = np.dtype(preferred_element_type)
-    operands = []
-    for name, x, scales in (("lhs", lhs, lhs_scales), ("rhs", rhs, rhs_scales)):
-        aval, scale_aval = aval_of("nn.scaled_matmul", x), aval_of("nn.scaled_matmul", scales)
-        blocks = scale_aval.shape[-1] if scale_aval.ndim else 0
-        if (
-            aval.ndim != 3
-            or scale_aval.shape[:-1] != aval.shape[:-1]
-            or not blocks
-            or aval.shape[-1] % blocks
-        ):
-            raise ShapeError(
-                "nn.scaled_matmul needs operands [B, M, K] and scales [B, M, K / block].",
-                got=[f"{name}: {aval.text()}", f"{name}_scales: {scale_aval.text()}"],
-            )
-        size = aval.shape[-1] // blocks
-        factors = jnp.repeat(jnp.asarray(scales).astype(dtype), size, axis=-1)
-        operands.append(jnp.asarray(x).astype(dtype) * factors)
-    return jnp.einsum("bmk,bnk->bmn", *operands, preferred_element_type=dtype)
-
-
-_E4M3 = dtypes.as_dtype("float8_e4m3fn")
+_E4M3, _E8M0 = map(dtypes.as_dtype, ("float8_e4m3fn", "float8_e8m0fnu"))
 
 
 @dataclass
@@ -103,7 +63,7 @@ def get_scaled_dot_general_config(
     16
     """
     if mode == "mxfp8":
-        return BlockScaleConfig(mode, 32, _E4M3, dtypes.as_dtype("float8_e8m0fnu"))
+        return BlockScaleConfig(mode, 32, _E4M3, _E8M0)
     if mode == "nvfp4":
         scale = jnp.ones((1,), np.float32) if global_scale is None else global_scale
         return BlockScaleConfig(mode, 16, dtypes.as_dtype("float4_e2m1fn"), _E4M3, scale)
@@ -125,7 +85,7 @@ def scaled_dot_general(
     `configs` has the quantizations of `lhs`, of `rhs` and, where it is differentiated, of the result's cotangent; without
     it nothing is quantized. The gradient is that of the product of unquantized operands: with "nvfp4" for cotangents
     exactly, 0 where an operand exceeds the largest number of its format; else both factors of it are quantized along the
-    axes which it contracts. `implementation` has no effect.
+    axes which it contracts. On NVIDIA GPUs the products are those of `scaled_matmul`; `implementation` has no effect.
     Raises: ShapeError where a block doesn't divide the contracted size, DtypeError for a result of more than 32 bits or of integers.
 
     The result has the shape that `lax.dot_general` gives, and dtype `preferred_element_type`.
@@ -217,7 +177,7 @@ def _product_in_narrow_format(*operands: tuple[Any, BlockScaleConfig]) -> Any:
 
 
 def _quantize(x: Array, config: BlockScaleConfig) -> tuple[Array, Array]:
-    """`x` [B, M, K] in a narrow format, and float32 scales [B, M, K / block]."""
+    """`x` [B, M, K] and scales [B, M, K / block], both in the narrow dtypes of `config`."""
     size = config.block_size
     if not x.shape[-1] or x.shape[-1] % size:
         raise ShapeError(
@@ -235,8 +195,8 @@ def _quantize(x: Array, config: BlockScaleConfig) -> tuple[Array, Array]:
         scales = jnp.max(jnp.abs(blocks), -1, keepdims=True) / limit
         scales = jnp.minimum(scales, float(dtypes.finfo(config.scale_type).max))
         # Without barriers the compiler may drop conversions to a narrow dtype and back.
-        scales = optimization_barrier(scales.astype(config.scale_type)).astype(np.float32)
-        blocks = blocks / scales
+        scales = optimization_barrier(scales.astype(config.scale_type))
+        blocks = blocks / scales.astype(np.float32)
     narrow = optimization_barrier(jnp.clip(blocks, -limit, limit).astype(config.data_type))
     return jnp.reshape(narrow, x.shape), scales[..., 0]
 
@@ -247,15 +207,15 @@ _LARGEST_EXPONENT = 254
 
 
 def _powers_of_two(x: Array) -> tuple[Array, Array]:
-    """The least powers of two that are at least `x`, in float32, and their inverses; NaN where `x` isn't finite."""
+    """The least powers of two that are at least `x`, of float8_e8m0fnu, and their inverses of float32; NaN where `x` isn't finite.
+
+    The narrow dtype is the exponent alone, of which 255 is NaN; its least power stands for 0, too.
+    """
     bits = bitcast_convert_type(x.astype(np.float32), np.uint32)
     exponent, mantissa = bits >> _MANTISSA_BITS, bits & (2**_MANTISSA_BITS - 1)
-    exponent = exponent + (mantissa > 0)
-    powers = [
-        bitcast_convert_type(n << _MANTISSA_BITS, np.float32)
-        for n in (exponent, _LARGEST_EXPONENT - exponent)
-    ]
-    return jnp.where(exponent > _LARGEST_EXPONENT, np.nan, powers[0]), powers[1]
+    exponent = jnp.minimum(exponent + (mantissa > 0), _LARGEST_EXPONENT + 1)
+    powers = bitcast_convert_type(exponent.astype(np.uint8), _E8M0)
+    return powers, bitcast_convert_type((_LARGEST_EXPONENT - exponent) << _MANTISSA_BITS, np.float32)  # fmt: skip
 
 
 def _where_representable(x: Array, config: BlockScaleConfig, slope: Array) -> Array:
@@ -266,6 +226,6 @@ def _where_representable(x: Array, config: BlockScaleConfig, slope: Array) -> Ar
     return jnp.where(jnp.abs(x) <= config.global_scale * largest, slope, 0)
 
 
-__all__ = ["get_scaled_dot_general_config", "scaled_dot_general", "scaled_matmul"]
+__all__ = ["get_scaled_dot_general_config", "scaled_dot_general"]
 
 public_functions(__all__, globals())

@@ -27,7 +27,6 @@ from pellucid._machine.transforms import (
     check_callable,
     checked_leaves,
 )
-from pellucid._machine.xla.mlir import ir
 
 from .bodies import trace_program
 from .calls import Defined, JitParams
@@ -81,19 +80,8 @@ class Composite(Defined[CompositeParams]):
             arrays = [x.array if isinstance(x, ArrayAttribute) else x for x in leaves]
             if (value := structure.unflatten(arrays)) is not None:
                 attributes[name] = typed_attribute(ctx, value)
-        symbol = ctx.symbol_of(params.jaxpr.jaxpr, params.name)
-        operation = ctx.op(
-            "stablehlo.composite",
-            ctx.types(ctx.avals_out),
-            [*ctx.globals, *operands],
-            {
-                "name": params.name,
-                "decomposition": ir.FlatSymbolRefAttr.get(symbol),
-                "composite_attributes": ctx.dictionary(attributes),
-                "version": ctx.integer(params.version, 32),
-            },
-        )
-        return list(operation.results)
+        values = [*ctx.globals, *operands]
+        return ctx.composite(params.name, params.jaxpr.jaxpr, values, attributes, params.version)
 
 
 composite_p = Composite()

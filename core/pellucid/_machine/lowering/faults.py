@@ -121,6 +121,13 @@ LOG1P_IN_THE_MIDDLE = _fault(
     "tests/core/lowering/test_faults.py -k log1p", "all programs",
 )  # fmt: skip
 
+# The compiler for GPUs ------------------------------------------------------------------------------
+
+SCALED_DOT_IN_PARTS = _fault(
+    "scaled-dot-in-parts", "Programs of several GPUs with the composite `xla.scaled_dot` aren't compiled: the partitioner has no StableHLO for it.",
+    "tests/core/nn/test_scaled_products.py -k compilation_for_gpus",
+)  # fmt: skip
+
 # The compiler for CPUs ------------------------------------------------------------------------------
 
 UPDATE_READS_ITSELF = _fault(

@@ -422,6 +422,10 @@ class LoweringContext(OperationBuilder):
         """Lowers `function(*operands, *params)`, a definition in terms of other primitives, traced once per (params,
         types).
         """
+        return self.inline_closed(self._program_of(function, params), operands)
+
+    def _program_of(self, function: Function, params: Any) -> ClosedJaxpr:
+        """The program of a definition for operands of the current equation's types."""
         # Over which axes values vary was checked when the equation was traced; here nothing could be cast to vary.
         avals = tuple([
             aval.update(varying=frozenset()) if getattr(aval, "varying", None) else aval
@@ -434,7 +438,29 @@ class LoweringContext(OperationBuilder):
             jaxpr, consts = without_references(program.jaxpr)
             program = ClosedJaxpr(jaxpr, [*consts, *program.consts])
             self.python_programs[key] = program
-        return self.inline_closed(program, operands)
+        return program
+
+    def composite_from_python(
+        self, name: str, function: Function, operands: Values, params: Any, attributes: Attributes
+    ) -> list[ir.Value]:
+        """The operation `name` of a compiler that knows it, and for others `function(*operands, *params)`, as `from_python`."""
+        program = self._program_of(function, params)
+        if program.consts or self.dimensions:
+            return self.inline_closed(program, operands)
+        return self.composite(name, program.jaxpr, operands, attributes)
+
+    def composite(
+        self, name: str, jaxpr: Jaxpr, operands: Values, attributes: Attributes, version: int = 0
+    ) -> list[ir.Value]:
+        """The operation `name`, decomposed as `jaxpr` by compilers that don't know it."""
+        stated = {
+            "name": name,
+            "decomposition": ir.FlatSymbolRefAttr.get(self.symbol_of(jaxpr, name)),
+            "composite_attributes": self.dictionary(attributes),
+            "version": self.integer(version, 32),
+        }
+        types = self.types(self.avals_out)
+        return list(self.op("stablehlo.composite", types, operands, stated).results)
 
     # Equations ------------------------------------------------------------------------------------
 

@@ -24,6 +24,7 @@ from pellucid._machine.base import (
 from pellucid._machine.base.dtypes import ExtendedDType
 from pellucid._machine.base.late import late
 from pellucid._machine.ir import (
+    Avals,
     BatchAxis,
     BatchDim,
     Primitive,
@@ -32,6 +33,8 @@ from pellucid._machine.ir import (
     Zero,
     shaped_array,
 )
+from pellucid._machine.lowering.custom_calls import typed_attribute
+from pellucid._machine.lowering.faults import SCALED_DOT_IN_PARTS
 from pellucid._machine.sharding import PartitionSpec, Sharding
 from pellucid._machine.tracing import bind, bind1, type_of
 from pellucid._machine.xla import Array
@@ -469,6 +472,13 @@ def ragged_dot(
 
 
 _BF16 = dtypes.as_dtype("bfloat16")
+MICROSCALING = {
+    ("float8_e4m3fn", "float8_e8m0fnu", 32),
+    ("float8_e5m2", "float8_e8m0fnu", 32),
+    ("float4_e2m1fn", "float8_e8m0fnu", 32),
+    ("float4_e2m1fn", "float8_e4m3fn", 16),
+}
+"""Dtypes of elements and scales, and sizes of blocks. Source: OCP Microscaling Formats Specification 1.0; NVIDIA's NVFP4."""
 
 
 class ScaledDotParams(NamedTuple):
@@ -517,7 +527,33 @@ class ScaledDot(Primitive[ScaledDotParams]):
         return bind(self, *in_front, params=params._replace(dimension_numbers=numbers)), [dim]
 
     def lower(self, ctx, operands, params):
-        return ctx.from_python(_multiply_scaled, operands, params)
+        is_known = ctx.platform == "cuda" and _is_of_microscaling(ctx.avals_in, params)
+        if not is_known or ctx.has_fault(SCALED_DOT_IN_PARTS):
+            return ctx.from_python(_multiply_scaled, operands, params)
+        # XLA for NVIDIA GPUs knows the operation, and chooses between its own kernels and the definition.
+        attributes = {
+            "dimension_numbers": typed_attribute(ctx, params.dimension_numbers),
+            "preferred_element_type": typed_attribute(ctx, params.preferred_element_type),
+        }
+        return ctx.composite_from_python(
+            "xla.scaled_dot", _multiply_scaled, operands, params, attributes
+        )
+
+
+def _is_of_microscaling(avals: Avals, params: ScaledDotParams) -> bool:
+    """Whether operands are of the formats for which GPUs have instructions, beside at most one of bfloat16 without scale."""
+    (contract, batch), is_narrow = params.dimension_numbers, []
+    if len(contract[0]) != 1 or len(batch[0]) > 1:
+        return False
+    for aval, scale, [axis] in strict_zip(avals[:2], avals[2:], contract):
+        if aval.dtype == _BF16 and scale.shape[axis] == 1:
+            is_narrow.append(False)
+            continue
+        block = aval.shape[axis] // scale.shape[axis]
+        if (aval.dtype.name, scale.dtype.name, block) not in MICROSCALING:
+            return False
+        is_narrow.append(True)
+    return any(is_narrow)
 
 
 def _multiply_scaled(lhs, rhs, lhs_scale, rhs_scale, numbers: CanonicalDimensions, preferred):
