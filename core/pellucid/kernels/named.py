@@ -9,8 +9,11 @@ from pellucid._machine.higher_order.composite import composite
 
 from .grid import current_position
 
-MULTIPLE_OF, ROLL, BITCAST, LAYOUT_CAST = [
-    f"pellucid.{name}" for name in ("multiple_of", "tpu_roll", "tpu_bitcast", "layout_cast")
+MULTIPLE_OF, ROLL, BITCAST, PACK, UNPACK, LAYOUT_CAST = [
+    f"pellucid.{name}"
+    for name in (
+        "multiple_of", "tpu_roll", "tpu_bitcast", "tpu_pack", "tpu_unpack", "layout_cast",
+    )  # fmt: skip
 ]
 
 

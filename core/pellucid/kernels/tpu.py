@@ -10,7 +10,8 @@ import numpy as np
 
 from pellucid._machine.base import ArgumentTypeError, ArgumentValueError, dtypes
 from pellucid._machine.primitives import bitcast_convert_type
-from pellucid._machine.tracing import type_of
+from pellucid._machine.refs.access import RefView
+from pellucid._machine.tracing import is_reference, type_of
 from pellucid.numpy import arange, mod, moveaxis, roll as rolled, take_along_axis
 
 from . import specs
@@ -158,3 +159,30 @@ def _with_bits(x: Any, dtype: Any, old: int, new: int) -> Any:
         return parts.reshape(*front, rows * old // new, columns)
     parts = x.reshape(*front, rows * old // new, new // old, columns)
     return bitcast_convert_type(moveaxis(parts, -2, -1), dtype)
+
+
+def touch(ref: Any) -> None:
+    """Nothing: where the reference adds a dependency on `ref`, so that the compiler moves no access over it, accesses are never moved here.
+
+    Raises: ArgumentTypeError unless `ref` is a reference, or a view of one.
+
+    >>> from pellucid._machine.refs.access import new_ref
+    >>> touch(new_ref(1))
+    """
+    if not is_reference(ref) and not isinstance(ref, RefView):
+        raise ArgumentTypeError("touch takes a reference.", got=f"{ref!r:.60}")
+
+
+def with_memory_space_constraint(x: Any, memory_space: Any) -> Any:
+    """`x`, an operand of a kernel that is wanted in a memory of the chip: which memory has it is the compiler's choice here.
+
+    Raises: ArgumentTypeError for what is no memory space.
+
+    >>> with_memory_space_constraint(np.float32(1), MemorySpace.VMEM)
+    np.float32(1.0)
+    """
+    if not isinstance(memory_space, Space):
+        raise ArgumentTypeError(
+            "with_memory_space_constraint takes a memory space.", got=f"{memory_space!r:.60}"
+        )
+    return x

@@ -33,8 +33,8 @@ call = pl.pallas_call(
 assert (call(x, x) == 2 * x).all()
 assert flash_attention(*[jax.numpy.ones((1, 1, 16, 8))] * 3).shape == (1, 1, 16, 8)
 for use in (
-    lambda: pl.semaphore(), lambda: pltpu.TpuInfo(), lambda: pltpu.BufferType.INPUT, lambda: sys.modules["jax.experimental.pallas.ops.tpu.all_gather"].all_gather(1),
-    lambda: Mine(), lambda: pltpu.stateful_bits((2,)),
+    lambda: pl.semaphore(), lambda: pltpu.BufferedRefBase(), lambda: pltpu.BufferType.INPUT, lambda: sys.modules["jax.experimental.pallas.ops.tpu.all_gather"].all_gather(1),
+    lambda: Mine(), lambda: pltpu.matmul_pop(0, (8, 128), "float32", 0),
 ):
     try:
         use()

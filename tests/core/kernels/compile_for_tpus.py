@@ -9,7 +9,7 @@ import pellucid as pl
 from pellucid._machine.xla.compile import compile_only, compile_options
 from pellucid._machine.xla.plugins import topology_devices
 from pellucid.kernels.targets import tpu_chip
-from tests.core.kernels.tpu_kernels import KERNELS, OPERATIONS, random_bits, ring
+from tests.core.kernels.tpu_kernels import KERNELS, OPERATIONS, random_bits, random_numbers, ring
 
 LACKING = {("v4", "strided_rotation"), ("v4", "flash_attention_back")}
 """What a chip doesn't have."""
@@ -23,6 +23,7 @@ def main(chip: str) -> None:
             continue
         compile_for(devices[:1], name, *make())
     compile_for(devices[:1], "random_bits", *random_bits())
+    compile_for(devices[:1], "random_numbers", *random_numbers())
     mesh = pl.sharding.Mesh(np.array(devices), ("x",))
     x = pl.ShapeDtypeStruct((8 * len(devices), 128), np.float32)
     compile_for(devices, "ring", ring(mesh), [x])

@@ -179,6 +179,17 @@ class Interpreter(mlir_interpreter.Interpreter):
         parts = np.moveaxis(x.reshape(*shape[:-1], n, shape[-1]), -2, -1)
         return [np.ascontiguousarray(parts).view(dtype).reshape(shape)]
 
+    def tpu_pack_elementwise(self, operation, *parts):
+        dtype = np.dtype(DTYPES[str(ir.TypeAttr(operation.attributes["target_type"]).value)])
+        narrow = np.stack([part.astype(dtype) for part in parts], -1)
+        return [np.ascontiguousarray(narrow).view(np.int32)[..., 0]]
+
+    def tpu_unpack_elementwise(self, operation, x):
+        dtype = np.dtype(DTYPES[str(ir.TypeAttr(operation.attributes["source_type"]).value)])
+        parts = np.ascontiguousarray(x)[..., None].view(dtype)
+        goal = DTYPES[shaped(operation.results[0].type)[1]]
+        return [parts[..., number(operation, "index")].astype(goal)]
+
     def tpu_dynamic_rotate(self, operation, x, amount):
         axis = number(operation, "dimension")
         assert amount >= 0

@@ -603,7 +603,7 @@ def test_compiled(chip):
     lines = [line for line in done.stdout.splitlines() if line.startswith(("ok ", "failed "))]
     names = [
         name
-        for name in (*KERNELS, *OPERATIONS, "random_bits", "ring")
+        for name in (*KERNELS, *OPERATIONS, "random_bits", "random_numbers", "ring")
         if (chip, name) not in LACKING
     ]
     assert lines == [f"ok {name}" for name in names], done.stderr[-2000:]

@@ -345,6 +345,53 @@ def random_bits():
     return pallas_call(kernel, like((16, 128), I32), grid=2, out_specs=out), ()
 
 
+def random_numbers():
+    def kernel(o_ref, p_ref, n_ref, b_ref):
+        tpu.prng_seed(3)
+        o_ref[...] = tpu.stateful_normal((8, 128))
+        p_ref[...] = tpu.stateful_uniform((16, 128), BF16, minval=-1.0)
+        n_ref[...] = tpu.stateful_bits((32, 128), np.uint8)
+        b_ref[...] = tpu.stateful_bernoulli(0.3, (8, 128))
+
+    shapes = [((8, 128), F32), ((16, 128), BF16), ((32, 128), np.uint8), ((8, 128), np.bool_)]
+    return pallas_call(kernel, [like(*shape) for shape in shapes]), ()
+
+
+def packed():
+    def kernel(x_ref, o_ref, p_ref, q_ref):
+        x = x_ref[...]
+        words = tpu.pack_elementwise([x, -x], packed_dtype=BF16)
+        o_ref[...] = words
+        p_ref[...] = tpu.unpack_elementwise(
+            words, index=1, packed_dtype=BF16, unpacked_dtype=np.float32
+        )
+        numbers = [x.astype(I32) * n for n in (1, -1, 2, 3)]
+        words = tpu.pack_elementwise(numbers, packed_dtype=np.int8)
+        parts = [
+            tpu.unpack_elementwise(words, index=i, packed_dtype=np.int8, unpacked_dtype=I32)
+            for i in range(4)
+        ]
+        q_ref[...] = parts[0] - parts[1] + words + parts[2] * parts[3]
+
+    x = np.ones((16, 128), F32)
+    return pallas_call(kernel, [like(x.shape, I32), x, like(x.shape, I32)]), (x,)
+
+
+def rounded_by_chance():
+    def kernel(x_ref, n_ref, o_ref):
+        o_ref[...] = tpu.stochastic_round(x_ref[...], n_ref[...], target_dtype=BF16)
+
+    x = np.ones((16, 128), F32)
+    return pallas_call(kernel, like(x.shape, BF16)), (x, np.ones(x.shape, I32))
+
+
+def parts_by_names():
+    def kernel(x_ref, o_ref):
+        o_ref[...] = tpu.einshape("a(bc)->bac", x_ref[...], True, c=128)
+
+    return pallas_call(kernel, like((2, 8, 128), F32)), (np.ones((8, 256), F32),)
+
+
 # Copies ---------------------------------------------------------------------------------------------------------
 
 ANY = BlockSpec(memory_space=pallas.ANY)
@@ -528,7 +575,7 @@ KERNELS = {
         f.__name__: f
         for f in (
             matmul, attention, prefetch, rank_0, dynamic_grid, squeezed, single_rows, edges, elements, one_dimension, scalars, booleans,
-            loops, scoped, parts, shapes, numbers, aliased, products, rotations_and_bits, strided_rotation, stated_starts, whole_copies, copied_parts, double_buffering,
+            loops, scoped, parts, shapes, numbers, aliased, products, rotations_and_bits, packed, rounded_by_chance, parts_by_names, strided_rotation, stated_starts, whole_copies, copied_parts, double_buffering,
             written_parts, semaphores, pipelined_matmul, pipeline, pipeline_that_repeats_blocks, pipeline_in_vmem,
         )
     },

@@ -9,7 +9,7 @@ from pellucid._machine.higher_order.composite import composite_p
 from pellucid._machine.xla.mosaic_tpu import arith, tpu
 from pellucid.kernels.lowering.elements import converted
 from pellucid.kernels.lowering.programs import is_float
-from pellucid.kernels.named import BITCAST, ROLL, attributes_of
+from pellucid.kernels.named import BITCAST, PACK, ROLL, UNPACK, attributes_of
 from pellucid.kernels.tpu_random import prng_random_bits_p, prng_seed_p
 
 from .lowering import Lowering, rule
@@ -59,7 +59,31 @@ def _bitcast(ctx: Lowering, equation, operands):
     return [x if x.type == kind else tpu.bitcast(kind, x)]
 
 
-_NAMED = {ROLL: _roll, BITCAST: _bitcast}
+def _pack(ctx: Lowering, equation, operands):
+    aval, packed = equation.results[0].aval, _packed_element(ctx, equation)
+    return [tpu.pack_elementwise(ctx.type_of(aval), operands, packed)]
+
+
+def _unpack(ctx: Lowering, equation, operands):
+    aval = equation.results[0].aval
+    index = attributes_of(equation.params)["index"]
+    packed = _packed_element(ctx, equation)
+    return [tpu.unpack_elementwise(ctx.type_of(aval), operands[-1], packed, index)]
+
+
+def _packed_element(ctx: Lowering, equation):
+    """The type of packed elements; wide ones have 32 bits, and two dimensions."""
+    dtype = dtypes.as_dtype(attributes_of(equation.params)["packed_dtype"])
+    for atom in (*equation.operands[-1:], *equation.results):
+        if atom.aval.ndim < 2 or dtypes.itemsize_bits(atom.aval.dtype) != 32:
+            raise ctx.unsupported(
+                "elements of 32 bits in arrays of two dimensions or more are packed.",
+                atom.aval.text(),
+            )
+    return ctx.element(dtype)
+
+
+_NAMED = {ROLL: _roll, BITCAST: _bitcast, PACK: _pack, UNPACK: _unpack}
 
 
 @rule(composite_p)
