@@ -196,7 +196,8 @@ def session_of(
         operations = with_copies(operations, events.names, _copies_of(programs, loaded))
     begin_ns = events.session.get("profile_start_time", 0)
     places = [place for program in programs.values() for place in program.places()]
-    others = (*observed.transfers, *heap, *callbacks)
+    constraints = [each for program in programs.values() for each in program.uneven]
+    others = (*observed.transfers, *heap, *callbacks, *constraints)
     places += [each.place for each in others if each.place is not None]
     return Session(
         names=events.names,

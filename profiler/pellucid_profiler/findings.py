@@ -66,7 +66,7 @@ def findings(session: SessionTables) -> list[Finding]:
     """
     rules: list[Callable[[SessionTables], Iterator[Finding]]] = [
         _compilations, _compile_steps, _transfers, _reads, _callbacks, _idle_devices, _lines, _copies,
-        _stragglers, _temporaries, _growth,
+        _stragglers, _temporaries, _growth, _uneven_constraints,
     ]  # fmt: skip
     return sorted(
         (finding for rule in rules for finding in rule(session)),
@@ -176,6 +176,23 @@ def _temporaries(session: SessionTables) -> Iterator[Finding]:
                 f" up to {bytes_text(largest.n_bytes)}.",
                 0.0,
             )
+
+
+def _uneven_constraints(session: SessionTables) -> Iterator[Finding]:
+    """Reports the largest value with a sharding constraint that can't be met."""
+    constraints = [each for program in session.programs.values() for each in program.uneven]
+    largest = max(constraints, key=lambda each: each.whole_bytes, default=None)
+    if largest is not None:
+        n_others = len(constraints) - 1
+        others = (
+            f" {count_text(n_others, 'other constraint')} can't be met either." if n_others else ""
+        )
+        yield Finding(
+            largest.problem + others,
+            _line(session, largest.place),
+            f"{largest.remedy[0].upper()}{largest.remedy[1:]}, or shard another dimension; `pl.viz.sharding` marks the value.",
+            0.0,
+        )
 
 
 def _growth(session: SessionTables) -> Iterator[Finding]:

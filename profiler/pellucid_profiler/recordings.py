@@ -52,6 +52,8 @@ class RecordedModule:
     Fields (openxla/xla, hlo.proto): HloProto hlo_module 1, buffer_assignment 3; HloModuleProto name 1.
     """
 
+    executable = None
+
     def __init__(self, proto: bytes) -> None:
         parts = {number: proto[at:end] for number, _, at, end in fields(proto, 0, len(proto))}
         self._module, self._assignment = parts.get(1, b""), parts.get(3, b"")

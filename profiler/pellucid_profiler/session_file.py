@@ -32,7 +32,7 @@ from pellucid_profiler.xspace import Column
 
 S = TypeVar("S", bound=SessionData)
 
-FORMAT = 5
+FORMAT = 6
 """Version of the file format; increased when the meaning of saved arrays or texts changes."""
 
 _TABLES: dict[str, Any] = {

@@ -13,6 +13,11 @@ class OptimizedModule(Protocol):
     """An optimized HLO module, of an executable in this process or from a recording."""
 
     @property
+    def executable(self) -> Any:
+        """XLA's executable in this process; None for a module from a recording."""
+        ...
+
+    @property
     def name(self) -> str:
         """Name of the module: `jit_f` for a jitted function `f`."""
         ...
@@ -114,12 +119,26 @@ class InstructionInfo(NamedTuple):
         return self._replace(shares=placed, attribution="own")
 
 
+class UnevenConstraint(NamedTuple):
+    """A sharding constraint that asks for more parts along a dimension than it can be cut into evenly."""
+
+    problem: str
+    """What is asked, and what happens instead, as a sentence."""
+    remedy: str
+    """What to do, as a clause."""
+    whole_bytes: int
+    """Bytes of the value."""
+    place: SourceLine | None
+
+
 class ProgramInfo(NamedTuple):
     """A program of a session: the instructions that ran."""
 
     name: str
     instructions: dict[str, InstructionInfo]
     """By name; only instructions that ran."""
+    uneven: Sequence[UnevenConstraint] = ()
+    """The program's constraints that can't be met evenly."""
 
     def places(self) -> Iterator[SourceLine]:
         """The source lines of its instructions. Programs of eager operations have none, because all lines share them."""
@@ -128,12 +147,12 @@ class ProgramInfo(NamedTuple):
 
     def to_json(self) -> Any:
         """This program as JSON-compatible lists and dictionaries."""
-        return [self.name, [*self.instructions.values()]]
+        return [self.name, [*self.instructions.values()], self.uneven]
 
     @classmethod
     def from_json(cls, value: Any) -> ProgramInfo:
         """Restores a program from the value of `to_json`."""
-        name, rows = value
+        name, rows, uneven = value
         instructions: dict[str, InstructionInfo] = {}
         for row in rows:
             info = InstructionInfo(*row)
@@ -142,7 +161,11 @@ class ProgramInfo(NamedTuple):
                 share._replace(place=share.place and SourceLine(*share.place)) for share in shares
             ]
             instructions[info.name] = info._replace(shares=placed)
-        return cls(name, instructions)
+        constraints = [UnevenConstraint(*each) for each in uneven]
+        placed_constraints = [
+            each._replace(place=each.place and SourceLine(*each.place)) for each in constraints
+        ]
+        return cls(name, instructions, placed_constraints)
 
 
 class ProgramReader:
@@ -183,7 +206,19 @@ class ProgramReader:
                 kernel = read.get(name)
                 self._infos[name, number] = None if kernel is None else self._info(kernel)
         infos = ((name, self._infos[name, number]) for name in names)
-        return ProgramInfo(self.loaded.name, {name: info for name, info in infos if info})
+        ran = {name: info for name, info in infos if info}
+        return ProgramInfo(self.loaded.name, ran, self._uneven_constraints())
+
+    def _uneven_constraints(self) -> list[UnevenConstraint]:
+        executable = self.loaded.executable
+        cuts = [] if executable is None else analysis.uneven_cuts(executable)
+        return [
+            UnevenConstraint(
+                cut.problem, cut.remedy, cut.whole_bytes,
+                cut.place and SourceLine(cut.place.file, cut.place.line, cut.place.function),
+            )
+            for cut in cuts
+        ]  # fmt: skip
 
     def _info(self, kernel: analysis.Kernel) -> InstructionInfo:
         shares = [

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import pellucid as pl
-from pellucid import numpy as jnp
+from pellucid import analysis, numpy as jnp
 from pellucid.profiler import Session, profile
 from pellucid_profiler.collectives import Collectives
 from pellucid_profiler.compilations import Compilation
@@ -280,6 +280,37 @@ def test_copies_are_told() -> None:
     assert finding.text.startswith("Copies and transposes take 67 %")
     assert "%copy.1 of jit_f" in finding.evidence
     assert finding.saved_seconds == 2
+
+
+def test_a_constraint_that_cannot_be_met_is_told_as_the_sharding_view_tells_it(tmp_path) -> None:
+    mesh = pl.sharding.Mesh(np.array(pl.devices()), ("x",))
+    rows = pl.NamedSharding(mesh, pl.P("x"))
+
+    @pl.jit
+    def step(x):
+        y = pl.lax.with_sharding_constraint(x[:16], rows)
+        return pl.lax.with_sharding_constraint(x * y.sum(), rows)  # uneven
+
+    x = jnp.ones((17, 4))
+    step(x).block_until_ready()
+    with profile() as recorded:
+        step(x).block_until_ready()
+    [finding] = [each for each in findings(recorded.wait()) if "constraint" in each.text]
+    assert finding.text == (
+        "A constraint on f32[17,4] can't be met along dimension 0: 8 parts aren't even, so as a result it is whole on each"
+        " device, 272 B instead of 48 B."
+    )
+    assert "# uneven" in finding.evidence
+    assert finding.remedy.startswith("Pad 17 to 24 along dimension 0")
+    [shown] = analysis.sharding(step, x).uneven
+    assert (
+        shown.note == "pad 17 to 24 along dimension 0" + finding.text[finding.text.index(":") : -1]
+    )
+    recorded.save(tmp_path / "session")
+    assert findings(pl.profiler.load(tmp_path / "session")) == findings(recorded.wait())
+    with profile() as recorded:
+        pl.jit(lambda x: pl.lax.with_sharding_constraint(x[:16], rows))(x).block_until_ready()
+    assert "can't be met" not in texts(recorded.wait())
 
 
 def test_an_empty_session_has_no_findings() -> None:

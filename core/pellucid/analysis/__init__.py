@@ -13,9 +13,10 @@ from pellucid.analysis.machines import Machine
 from pellucid.analysis.passes import passes
 from pellucid.analysis.placement_search import fastest
 from pellucid.analysis.programs import program, timed
+from pellucid.analysis.uneven_cuts import UnevenCut, uneven_cuts
 from pellucid.analysis.what_if import Placement, Search, WhatIf
 
 __all__ = [
-    "DeclaredMesh", "HloModule", "Kernel", "Machine", "Placement", "Search", "WhatIf", "array_slice", "array_values", "compiled", "diff", "fastest", "function_view", "kernel_grid", "kernel_grids", "kernels",
-    "ladder", "lens", "passes", "program", "sharding", "timed",
+    "DeclaredMesh", "HloModule", "Kernel", "Machine", "Placement", "Search", "UnevenCut", "WhatIf", "array_slice", "array_values", "compiled", "diff", "fastest", "function_view", "kernel_grid", "kernel_grids", "kernels",
+    "ladder", "lens", "passes", "program", "sharding", "timed", "uneven_cuts",
 ]  # fmt: skip

@@ -12,19 +12,15 @@ from pellucid._machine.base import ArgumentTypeError, UnsupportedError, by_tool
 from pellucid._machine.compilation.pipeline import compile_without_devices, shardy_attributes
 from pellucid._machine.higher_order.jitted import jit
 from pellucid._machine.higher_order.stages import Compiled, Traced
-from pellucid._machine.ir import Equation
 from pellucid._machine.lowering.module import ordered_effects_of
-from pellucid._machine.primitives.sharding_constraint import sharding_constraint_p
 from pellucid._machine.sharding import AbstractMesh, Mesh
 from pellucid._machine.sharding.errors import AbstractPlacementError
-from pellucid._machine.sharding.placement import tiles
 from pellucid._machine.sharding.shardy import describe_mesh
 from pellucid._machine.xla.compile import peak_bytes
 from pellucid.introspect import schema
 from pellucid.introspect.lineage import equations_by_id
 from pellucid.introspect.placement import mesh_record
 from pellucid.introspect.program import JaxprReading, read_jaxpr
-from pellucid.introspect.values import bytes_text
 
 from .exchanges import Exchange, differences, explain_collectives, planned_exchanges, running
 from .hlo import module_of
@@ -33,6 +29,7 @@ from .peak import estimated_peak_bytes
 from .programs import with_costs
 from .propagation import Propagation, propagate
 from .sites import SiteValues
+from .uneven_cuts import uneven_cuts_of
 from .ways import Inputs, Ways, why_columns
 
 
@@ -271,34 +268,18 @@ class _Writer:
         )
 
     def uneven_cuts(self) -> Iterator[schema.UnevenCutRecord]:
-        """Constraints with more parts along a dimension than it can be cut into evenly."""
+        """Constraints with more parts along a dimension than it can be cut into evenly, at each site."""
         for number, site in enumerate(self.sites):
             for equation in self.programs[site.body].equations:
-                if equation.primitive is not sharding_constraint_p:
-                    continue
-                aval: Any = equation.operands[0].aval  # type: ignore[union-attr]
-                counts = tiles(equation.params.sharding, aval.ndim).counts
-                for dim, (size, parts) in enumerate(zip(aval.shape, counts, strict=True)):
-                    if size % parts:
-                        yield self.uneven_cut(number, equation, dim, parts, math.prod(counts))
-
-    def uneven_cut(
-        self, site: int, equation: Equation, dim: int, parts: int, n_tiles: int
-    ) -> schema.UnevenCutRecord:
-        """The record of a constraint that divides a dimension into `parts` parts, and the value into `n_tiles` tiles."""
-        aval: Any = equation.operands[0].aval  # type: ignore[union-attr]
-        size, total = aval.shape[dim], aval.size * aval.dtype.itemsize
-        padded = -(-size // parts) * parts
-        part = math.ceil(total // max(size, 1) * padded / n_tiles)
-        return schema.UnevenCutRecord(
-            equation=self.values.row(equation.id),
-            site=site,
-            device_bytes=part,
-            whole_bytes=total,
-            padded=padded,
-            note=f"pad {size} to {padded} along dimension {dim}: {parts} parts aren't even, so as a result it is whole on each device, "
-            f"{bytes_text(total)} instead of {bytes_text(part)}",
-        )
+                for cut in uneven_cuts_of(equation):
+                    yield schema.UnevenCutRecord(
+                        equation=self.values.row(equation.id),
+                        site=number,
+                        device_bytes=cut.device_bytes,
+                        whole_bytes=cut.whole_bytes,
+                        padded=cut.padded,
+                        note=cut.note,
+                    )
 
     # Bytes ----------------------------------------------------------------------------------------
 

@@ -29,6 +29,7 @@ from pellucid._machine.xla.shardings import Device
 _FORMAT = "pellucid executable 1"
 _OF_PROCESS = {
     "loaded", "consts", "effects", "calls_host", "host_failures", "keep_alive", "digest", "precompiled", "shared",
+    "jaxpr",
 }  # fmt: skip
 _FIELDS = tuple(f.name for f in dataclasses.fields(Executable) if f.name not in _OF_PROCESS)
 """Fields of an executable that are the same in the process that loads it."""

@@ -399,6 +399,7 @@ def _executable(lowered: CompilationUnit, shared: Loaded, facts: Precompiled | N
         has_layouts=bool(request.argument_layouts or request.result_layouts),
         keep_alive=(lowered.module.keep_alive, lowered.module.host_callbacks),
         digest=_digest(lowered),
+        jaxpr=jaxpr,
         precompiled=facts,
         shared=shared,
     )

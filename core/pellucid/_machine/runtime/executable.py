@@ -7,7 +7,7 @@ import weakref
 import zlib
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Literal, NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ from pellucid._machine.base import (
 from pellucid._machine.ir import (
     Avals,
     Effect,
+    Jaxpr,
     Mask,
     Operands,
     Results,
@@ -84,16 +85,19 @@ class Precompiled(NamedTuple):
 
 
 _users: defaultdict[int, list[weakref.ref[Executable]]] = defaultdict(list)
-"""Maps the id of XLA's executable to the programs that share it, except the one it was compiled for; newest last."""
+"""Maps the id of XLA's executable to the programs that share it, newest last."""
 
 
 def precompiled_metadata(loaded: LoadedExecutable) -> Precompiled | None:
     """Metadata of XLA's executable `loaded` for the newest program that uses it; None for the one it was compiled for."""
-    for reference in reversed(_users.get(id(loaded), ())):
-        executable = reference()
-        if executable is not None:
-            return executable.precompiled
-    return None
+    executable = newest_user(loaded)
+    return None if executable is None else executable.precompiled
+
+
+def newest_user(loaded: LoadedExecutable) -> Executable | None:
+    """The newest program that uses XLA's executable `loaded`; None if all are gone."""
+    executables = (reference() for reference in reversed(_users.get(id(loaded), ())))
+    return next((each for each in executables if each is not None), None)
 
 
 def _note_user(executable: Executable) -> None:
@@ -172,12 +176,13 @@ class Executable:
     digest: str = ""
     precompiled: Precompiled | None = None
     """Metadata of an executable that wasn't compiled for this program."""
+    jaxpr: Jaxpr | None = field(default=None, repr=False)
+    """The program as it was lowered, for tools; None if the executable was read from a file of the user."""
     shared: Any = None
     """The cache entry through which other programs find this executable; it lives as long as any of them."""
 
     def __post_init__(self) -> None:
-        if self.precompiled is not None:
-            _note_user(self)
+        _note_user(self)
         if self.has_layouts and self.effects:
             raise UnsupportedError(
                 f"`{self.name}` has effects in an order, and can't choose the order of elements in memory too.",
