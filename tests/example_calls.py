@@ -1,14 +1,17 @@
-"""What the programs of `examples/` compile, with the arguments of the first call."""
+"""What the programs of `examples/` compile, with the arguments of the first call, and the ways in which tests run it."""
 
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 import pellucid as pl
+import pellucid.numpy as jnp
 
 EXAMPLES = sorted((Path(__file__).parents[1] / "examples").glob("*.py"))
 
@@ -39,3 +42,50 @@ def first_calls(path: Path, n_steps: int) -> list[tuple[Any, tuple[Any, ...]]]:
         program["main"](n_steps)
     assert called
     return [*called.items()]
+
+
+def outcome(run: Callable[[], Any]) -> tuple[str, list[np.ndarray]]:
+    """The name of what a call raises, or its results."""
+    try:
+        return "", [np.asarray(x) for x in pl.tree.leaves(run())]
+    except Exception as error:
+        return type(error).__name__, []
+
+
+def copied(args: Any) -> Any:
+    """Arguments whose memory a call may take."""
+    return pl.tree.map(lambda x: x.copy() if isinstance(x, pl.Array) else x, args)
+
+
+def loss_of(function: Any, args: tuple[Any, ...]) -> tuple[Callable[[Any], Any], list[Any]]:
+    """The sum of a function's results as a function of the floating-point ones of its arguments, and these."""
+    leaves, tree = pl.tree.flatten(args)
+    are_floats = [jnp.issubdtype(jnp.result_type(x), np.floating) for x in leaves]
+
+    def loss(floats: Any) -> Any:
+        rest = iter(floats)
+        given = [
+            next(rest) if is_float else x for x, is_float in zip(leaves, are_floats, strict=True)
+        ]
+        results = pl.tree.leaves(function(*tree.unflatten(given)))
+        return sum(x.sum() for x in results if jnp.issubdtype(x.dtype, np.floating))
+
+    return loss, [x for x, is_float in zip(leaves, are_floats, strict=True) if is_float]
+
+
+def _grad(function: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    loss, floats = loss_of(pl.jit(function), args)
+    return pl.grad(loss), (floats,)
+
+
+def _vmap(function: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    return pl.vmap(pl.jit(function)), pl.tree.map(lambda x: jnp.stack([x, x]), args)
+
+
+WAYS: dict[str, Callable[[Any, tuple[Any, ...]], tuple[Any, tuple[Any, ...]]]] = {
+    "eager": lambda function, args: (function, args),
+    "jit": lambda function, args: (pl.jit(function), args),
+    "grad": _grad,
+    "vmap": _vmap,
+}
+"""By name: the function that is called for a function and its arguments, and with what."""

@@ -12,7 +12,7 @@ from debugged_kernel import DebuggedKernel
 from running_kernel import SECONDS, kernel
 
 NOTEBOOKS = sorted((Path(__file__).parents[2] / "notebooks").glob("*.ipynb"))
-LINES = "%pellucid\n%pellucid memory\n%pellucid misses\n%pellucid devices\n%pellucid processes\n%pellucid figures static\n%pellucid traceback"
+LINES = "%pellucid\n%pellucid memory\n%pellucid misses\n%pellucid devices\n%pellucid processes\n%pellucid figures static\n%pellucid traceback\n%pellucid as_jax"
 WATCHES = ["isnan", "x.ndim > 9"]
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import functools
 from collections.abc import Iterator
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from example_calls import EXAMPLES, first_calls
+from example_calls import EXAMPLES, WAYS as WAYS_OF_EXAMPLES, first_calls, outcome
 
 import pellucid as pl
 import pellucid.numpy as jnp
@@ -26,6 +27,15 @@ WATCHES = ["isnan", "isinf", "x.ndim > 9", "abs(x).max() > 0.5", "no_such_name >
 @contextlib.contextmanager
 def watching(text: str) -> Iterator[list[str]]:
     """Programs stop at values of which `text` holds, and go on at once; gives the reasons for which they stopped."""
+    breakpoints = Breakpoints()
+    breakpoints.watched = text
+    with stopping(breakpoints) as reasons:
+        yield reasons
+
+
+@contextlib.contextmanager
+def stopping(breakpoints: Breakpoints) -> Iterator[list[str]]:
+    """Programs stop at `breakpoints`, and go on at once; gives the reasons for which they stopped."""
     reasons = []
 
     def publish(stop: Stop, reason: str | None) -> None:
@@ -33,8 +43,6 @@ def watching(text: str) -> Iterator[list[str]]:
             reasons.append(stop.session.reason)
             stop.go("continue", DebugSession.run)
 
-    breakpoints = Breakpoints()
-    breakpoints.watched = text
     said: list[str] = []
     stops = Stops(breakpoints, publish, said.append, said.append)
     stops.update()
@@ -42,14 +50,6 @@ def watching(text: str) -> Iterator[list[str]]:
         yield reasons
     finally:
         stops.end()
-
-
-def outcome(run) -> tuple[str, list[np.ndarray]]:
-    """The name of what a call raises, or its results."""
-    try:
-        return "", [np.asarray(x) for x in pl.tree.leaves(run())]
-    except Exception as error:
-        return type(error).__name__, []
 
 
 def step(x):
@@ -153,32 +153,32 @@ def test_a_watched_example_gives_its_losses(path: Path, watch: str, capsys) -> N
     assert not any(reasons)
 
 
-def loss_of(function, args):
-    """The sum of a function's results, for the derivative by the floating-point ones of its arguments."""
-    leaves, tree = pl.tree.flatten(args)
-    are_floats = [jnp.issubdtype(jnp.result_type(x), np.floating) for x in leaves]
-
-    def loss(floats):
-        rest = iter(floats)
-        given = [
-            next(rest) if is_float else x for x, is_float in zip(leaves, are_floats, strict=True)
-        ]
-        results = pl.tree.leaves(function(*tree.unflatten(given)))
-        return sum(x.sum() for x in results if jnp.issubdtype(x.dtype, np.floating))
-
-    return loss, [x for x, is_float in zip(leaves, are_floats, strict=True) if is_float]
+def _lines_of_functions(path: Path) -> list[int]:
+    """The first line of the body of each function of a program, docstrings left out."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    functions = [each for each in ast.walk(tree) if isinstance(each, ast.FunctionDef)]
+    bodies = [f.body[1:] if ast.get_docstring(f) else f.body for f in functions]
+    return [body[0].lineno for body in bodies if body]
 
 
-def _grad(function, args):
-    loss, floats = loss_of(function, args)
-    return pl.grad(loss)(floats)
+@pytest.mark.parametrize("condition", ["", "False"])
+@pytest.mark.rotates
+@pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
+def test_an_example_with_breakpoints_gives_its_losses(path: Path, condition: str, capsys) -> None:
+    def losses():
+        program = {"__name__": "example"}
+        exec(compile(path.read_text(encoding="utf-8"), str(path), "exec"), program)
+        return program["main"](2)
 
-
-EXAMPLE_WAYS = {
-    "eager": lambda f, args: f(*args),
-    "grad": lambda f, args: _grad(pl.jit(f), args),
-    "vmap": lambda f, args: pl.vmap(pl.jit(f))(*pl.tree.map(lambda x: jnp.stack([x, x]), args)),
-}
+    before = losses()
+    breakpoints = Breakpoints()
+    lines = _lines_of_functions(path)
+    breakpoints.set(str(path), [{"line": line, "condition": condition} for line in lines])
+    with stopping(breakpoints) as reasons:
+        stopped = losses()
+    # A program that stops runs in parts, which round otherwise than the whole.
+    np.testing.assert_allclose(stopped, before, rtol=1e-4)
+    assert bool(reasons) == (not condition)
 
 
 @pytest.mark.rotates
@@ -187,8 +187,9 @@ def test_watched_functions_of_an_example_end_as_they_do_without(path: Path) -> N
     ended = []
     for jitted, args in first_calls(path, 1):
         function = jitted.__wrapped__
-        for name, way in EXAMPLE_WAYS.items():
-            run = functools.partial(way, function, args)
+        for name, way in WAYS_OF_EXAMPLES.items():
+            called, given = way(function, args)
+            run = functools.partial(called, *given)
             before = outcome(run)
             with watching("isnan"):
                 watched = outcome(run)
