@@ -198,7 +198,7 @@ class SessionTables(SessionData):
 
     @cached_property
     def place_texts_of_infos(self) -> list[str]:
-        """For each of `infos`, file or cell and line of its largest share; empty if unknown."""
+        """For each of `infos`, the text of the line with the largest share of it, as `train.py:12`; empty if unknown."""
         largest = [
             max(info.shares, key=lambda share: share.share, default=None) for info in self.infos
         ]
@@ -223,10 +223,10 @@ class SessionTables(SessionData):
         return totals
 
     def seconds_of_run(self, equations: Collection[int]) -> dict[int, float]:
-        """Time of each equation, by id, in one run on one device of the program of `equations` (ids), the mean over all
-        runs and devices.
+        """Seconds of each equation, by id, in one run of a program on one device: the mean over its runs and devices.
 
-        That is the program most of whose equations they are; empty without one.
+        The program is the one that shares most equations with `equations` (ids), at least half of its own; the result is empty if
+        there is none.
         """
         wanted, best, result = {*equations}, 0.5, dict[int, float]()
         for number in self.programs:

@@ -30,7 +30,7 @@ def without_traps() -> Generator[None]:
 
 
 def is_looking() -> bool:
-    """Whether a tool runs operations, its own or the user's in `without_traps`: neither breakpoints nor watches stop there."""
+    """Whether a tool is running operations: its own, or the user's in `without_traps`. No breakpoint or watch stops then."""
     return _is_looking.get() or is_by_tool.get()
 
 

@@ -266,7 +266,7 @@ def check_visits_when_run(
     ids = positions_of(grid)
     run = lambda *position: replay(mapping.program.jaxpr, (), *position, *scalars)
     indices = vmap(run, axis_size=total)(*ids)[: len(mapping.dims)]
-    # For each program the number of its block, counted row by row; blocks outside of the array fail by themselves.
+    # For each program the number of its block, counted row by row. Blocks outside of the array have another check, and are left out here.
     numbers: Any = np.zeros(total, INT32)
     is_inside: Any = np.ones(total, np.bool_)
     for index, n in strict_zip(indices, mapping.n_blocks):

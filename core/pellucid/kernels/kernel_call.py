@@ -312,7 +312,7 @@ class KernelDescription(NamedTuple):
             guard(failure[0], [failure] * len(sites), sites)
         first = kernel.grid.count(None)  # in front of the scalars are the traced sizes of the grid
         scalars: Values = operands[first : first + len(kernel.scalars)]
-        # Who states that data choose blocks within arrays pays for no check of what data choose.
+        # With `disable_bounds_checks` users promise that the blocks which data choose are right, and get no check of them.
         is_stated = getattr(kernel.compiler_params, "disable_bounds_checks", False)
         for mapping in () if is_stated else kernel.results:
             check_visits_when_run(

@@ -475,14 +475,14 @@ class _View(NamedTuple):
 
 
 def _farthest(start: Any) -> Any:
-    """A first element; of several positions the one that is the farthest outside, if one is: as unsigned numbers negative ones are large."""
+    """`start`, or of a vector of positions the largest as unsigned numbers: outside of the array if any is, as negative ones are large."""
     if isinstance(start, int) or not type_of(start).shape:
         return start
     return start[argmax(start.astype(np.uint32))] if type_of(start).size else np.int32(0)
 
 
 def _scattered(x: Any, new: Any, gathered: Sequence[tuple[int, Any]]) -> Any:
-    """`x` with `new` at the positions along some axes, each given with its positions, of all of which pairs are meant."""
+    """`x` with `new` at the product of the positions along some axes; `gathered` has pairs (axis, positions)."""
     (axis, positions), *rest = gathered
     place = (*[slice(None)] * axis, positions)
     if rest:
@@ -532,7 +532,7 @@ def _splits(
 
 
 def _places(labels: Sequence[int | None], batched: Sequence[int]) -> list[int | None]:
-    """For each batched axis, the outermost first, the dimension that it is once the axes further out are gone."""
+    """For the vmap of each batched axis, from the outermost in, its `in_axes`: counted without the dimensions that outer ones took."""
     rest, places = list(labels), []
     for axis in batched:
         place = rest.index(axis) if axis in rest else None

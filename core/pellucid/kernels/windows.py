@@ -83,7 +83,7 @@ class Windows:
         if limit > MAX_CELLS:
             _, first, blocks = np.unique(numbers, return_index=True, return_inverse=True)
             return blocks, first
-        # By number the first program, which a table gives faster than sorting does: of several writes the last one holds.
+        # The first program of each number. Written in reverse, so that the first program's write is the last one; faster than sorting.
         table = np.full(limit, -1)
         table[numbers[::-1]] = np.arange(self.count)[::-1]
         is_there = table >= 0

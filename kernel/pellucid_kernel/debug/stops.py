@@ -166,7 +166,7 @@ class Stops:
         run_programs_by(None)
 
     def resolve(self) -> list[dict[str, Any]]:
-        """The breakpoints as a body of the protocol: the line where each stops, or why it doesn't."""
+        """The breakpoints as the debug protocol's responses have them: the line where each stops, or why it doesn't."""
         programs = [*map(equation_stacks, users_programs())]
         return [
             {"path": file, "line": line, **options.to_dict(), **_verdict(programs, file, line)}

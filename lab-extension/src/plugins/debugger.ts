@@ -34,6 +34,7 @@ const UPDATE_TIMEOUT_MILLISECONDS = 5000;
 const START_TIMEOUT_MILLISECONDS = 20_000;
 const START_CHECK_MILLISECONDS = 50;
 
+/** Commands that go backwards, with the request of the debug protocol that each sends. */
 const BACK = [
   {
     id: 'pellucid:step-back',

@@ -1,4 +1,4 @@
-/** Grids of kernels: which program sees which block of an operand, and where the blocks lie in a matrix of the operand's elements. */
+/** Grids of kernels: which program sees which block of an operand, and where the blocks lie in the operand, drawn as a matrix. */
 
 import type {
   GridKernelRecord,
@@ -9,6 +9,7 @@ import type {
 /** Maximum number of rectangles drawn for one block. */
 const MAX_BOXES = 256;
 
+/** Marks of an element, added up: no program writes it; parallel programs share it; it is in a block outside of the array. */
 export const UNSEEN = 1;
 export const SHARED = 2;
 export const OUTSIDE = 4;

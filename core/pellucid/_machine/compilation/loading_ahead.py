@@ -60,20 +60,20 @@ class SessionExecutables(Generic[T]):
             run_product()
 
     def take(self, key: str) -> T | None:
-        """The program with this `key`, at most once, if it is loaded or being loaded."""
+        """The executable with this `key`, waited for if it is being loaded; None if it isn't, or was taken before."""
         future = self._loading.pop(key, None)
         if future is None or future.cancel():
             return None
         return future.result()
 
     def note(self, key: str) -> None:
-        """Record a use of the program with this `key`."""
+        """Record a use of the executable with this `key`."""
         if key not in self._used:
             self._used.append(key)
             self._save(list(dict.fromkeys([*self._used, *self._earlier]))[:MAX_PROGRAMS])
 
     def let_go(self) -> None:
-        """Drop the programs that haven't been requested."""
+        """Drop the executables that weren't taken."""
         while self._loading:
             _, future = self._loading.popitem()
             future.cancel()

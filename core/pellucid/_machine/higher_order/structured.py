@@ -328,7 +328,10 @@ def _behind_groups(
     places: dict[int, Any],
     first: int = 0,
 ) -> list[Any]:
-    """Indices from `first` on of the values of `groups`, each group followed by the `places` of its arrays."""
+    """An order for `rearrange_program` that puts behind the values of each group their liveness arrays.
+
+    The values of all `groups` are numbered through, from `first` on; `places` has the index of each value's array.
+    """
     order: list[Any] = []
     at = 0
     for group in groups:

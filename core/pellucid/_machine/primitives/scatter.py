@@ -308,7 +308,10 @@ class ScatterReplace(JointlyLinear[ScatterParams], Scatter):
         return [to_x, None, to_updates]
 
     def remaining(self, aval: ShapedArray, indices, updates: ShapedArray, params: ScatterParams):
-        """(which updates remain, which elements of an operand of type `aval` none is written to): each has a number."""
+        """(mask of the updates that remain in the result, mask of the operand's elements that no update is written to).
+
+        `aval` is the operand's type. The platform's choice is found by scattering the updates' numbers, from 1 on.
+        """
         numbers = _number_updates(updates.shape, params.dimension_numbers)
         blank = np.zeros((), _IDS)
         none_written = broadcast_in_dim(blank, aval.shape, ())

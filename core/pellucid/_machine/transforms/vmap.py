@@ -149,16 +149,16 @@ def _innermost(x: Any) -> StagingTracer | None:
 class Container:
     """Base class of pytree nodes whose static data contain batch dimensions of their leaves, such as sparse arrays.
 
-    `vmap` calls `element` on arguments and `stack_element` on results. `dims` is the node with batch axes as leaves: ints as
-    given by the user, or None. The leaves have no batch axis yet in `element`, and have it again in `stack_element`.
+    `vmap` calls `element` on arguments and `stack` on results. `dims` is the node with batch axes as leaves: ints as
+    given by the user, or None. The leaves have lost their batch axis when `element` is called, and have it when `stack` is.
     """
 
     def element(self, dims: Any) -> Any:
-        """The node as one element of the batch."""
+        """The node with the static data of one element of the batch."""
         raise NotImplementedError(type(self))
 
-    def stacked(self, dims: Any, size: int) -> Any:
-        """The node as the batch of `size` elements."""
+    def stack(self, dims: Any, size: int) -> Any:
+        """The node with the static data of the batch of `size` elements."""
         raise NotImplementedError(type(self))
 
 
@@ -266,7 +266,7 @@ def vmap(
                 for i, (x, d, w) in enumerate(strict_zip(results, result_dims, out_dims))
             ]
         return _with_containers(
-            lambda node, dims: node.stacked(dims, size), out_tree, placed, out_dims
+            lambda node, dims: node.stack(dims, size), out_tree, placed, out_dims
         )
 
     return batched_function

@@ -1,4 +1,4 @@
-"""The module `jax` as libraries import it; the other files are its submodules without a public module of pellucid."""
+"""The module `jax` as libraries import it. The other files are submodules of `jax` that no public module of pellucid provides."""
 
 from __future__ import annotations
 

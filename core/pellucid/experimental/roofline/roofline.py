@@ -207,7 +207,7 @@ def _of_program(jaxpr: Jaxpr, options: _Options) -> RooflineResult:
     for row, equation in enumerate(jaxpr.equations):
         operands = {a for a in equation.operands if type(a) is not Literal}
         inner = _of_equation(equation, options)
-        # What an equation runs takes its own operands once more into account.
+        # `inner` counts the equation's operands, too: they leave what is alive beside it.
         beside = alive - sum(_bytes(v.aval) for v in operands)
         alive -= sum(_bytes(v.aval) for v in operands if last_use[v] == row)
         alive += sum(_bytes(v.aval) for v in equation.results)
@@ -245,7 +245,7 @@ def _of_equation(equation: Equation, options: _Options) -> RooflineResult:
     bodies = bodies_of(equation)
     if bodies and primitive.traits.flops is None:
         return _of_bodies(equation, bodies, options)
-    # Of a program that combines elements, the equation counts how often it runs.
+    # A reduction's `bodies[0]` combines two elements; it runs as often as the equation's own flops say.
     combined = _of_program(bodies[0].jaxpr, options) if bodies else None
     if primitive.traits.kind == "collective":
         return _of_collective(equation, options)

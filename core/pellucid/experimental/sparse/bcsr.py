@@ -206,7 +206,7 @@ class BCSR(JAXSparse, Container):
     def element(self, dims: Any) -> BCSR:
         return self.with_shape(mapped_shape(self, dims, None))
 
-    def stacked(self, dims: Any, size: int) -> BCSR:
+    def stack(self, dims: Any, size: int) -> BCSR:
         return self.with_shape(mapped_shape(self, dims, size))
 
 

@@ -242,7 +242,7 @@ class BCOO(JAXSparse, Container):
     def element(self, dims: Any) -> BCOO:
         return self.with_shape(mapped_shape(self, dims, None))
 
-    def stacked(self, dims: Any, size: int) -> BCOO:
+    def stack(self, dims: Any, size: int) -> BCOO:
         return self.with_shape(mapped_shape(self, dims, size))
 
 

@@ -74,7 +74,7 @@ def _inside(ctx: Lowering, x: ir.Value, atom: Any, size: int, span: int) -> int 
             is_negative = arith.cmpi(arith.CmpIPredicate.slt, x, zero)
             x = arith.select(is_negative, arith.addi(x, ctx.int32(size)), x)
         x = arith.minsi(arith.maxsi(x, zero), ctx.int32(last))
-    # Moved inside it is still a multiple of what it was a multiple of, if the ends are.
+    # Clamping keeps a factor of `x` if both ends, 0 and `last`, have it.
     for factor in _FACTORS:
         if facts.is_multiple_of(factor) and size % factor == 0 and last % factor == 0:
             return tpu.assume_multiple(x, factor)
@@ -87,7 +87,7 @@ _FACTORS = (1024, 512, 256, 128, 64, 32, 16, 8)
 def _check_alignment(
     ctx: Lowering, ref: MemRef, dim: int, start: int | ir.Value, size: int, stride: int
 ) -> None:
-    """Raise UnsupportedError for positions along a dimension of VMEM that its tiles don't allow."""
+    """Raise UnsupportedError for a slice of VMEM along a dimension that doesn't begin or end at a tile."""
     tile = tile_of(ref.shape, ref.dtype)
     place = dim - (len(ref.shape) - len(tile))
     is_wide = bits_of(ref.dtype) == 32 and ref.shape[-1] == LANES

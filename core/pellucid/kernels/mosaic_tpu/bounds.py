@@ -19,7 +19,7 @@ _ANYTHING = -(1 << 31), (1 << 31) - 1
 
 
 class Known(NamedTuple):
-    """An integer is from `low` to `high`, and a multiple of `factor`: 0 is one of 0."""
+    """Facts of an integer: it lies from `low` to `high`, and is a multiple of `factor`, which is 0 only for the number 0."""
 
     low: int
     high: int
@@ -48,7 +48,7 @@ def known(ctx: Any, atom: Any) -> Known:
     found = UNKNOWN if equation is None else _of_result(ctx, equation)
     if found.lies_in(*_ANYTHING):
         return found
-    # It may have wrapped around, which powers of two survive.
+    # The number may have wrapped around modulo 2^32: its bounds are lost, and of its factor only powers of two remain.
     return UNKNOWN._replace(factor=math.gcd(found.factor, 1 << 31))
 
 

@@ -116,26 +116,26 @@ _SIZE = shaped_array((), np.dtype(np.int32))
 
 
 def _in_memory(aval: ShapedArray) -> ShapedArray:
-    """The type of an array as the kernel gets it: booleans are int32, and numbers arrays of one."""
+    """The type of an array as the kernel gets it: booleans become int32, and scalars vectors of one element."""
     dtype = np.dtype(np.int32) if aval.dtype == np.bool_ else aval.dtype
     return aval.update(dtype=dtype, shape=aval.shape or (1,))
 
 
 def _of_blocks(mapping: BlockMapping) -> ShapedArray:
-    """The type of an array as a kernel gets it, of whose blocks one may be a row."""
+    """`_in_memory` of a mapping's array, with one more dimension where its blocks are single rows."""
     aval = _in_memory(mapping.aval)
     return aval.update(shape=in_rows(mapping, aval.shape))
 
 
 def _passed(ctx: Any, x: Any, aval: ShapedArray, goal: ShapedArray) -> Any:
-    """An operand of type `aval` as one of type `goal`."""
+    """`x`, an operand of type `aval`, in the type `goal` in which the kernel takes it."""
     if goal.dtype != aval.dtype:
         x = ctx.convert(x, aval.update(dtype=goal.dtype))
     return x if goal.shape == aval.shape else ctx.reshape(x, goal)
 
 
 def _seen(ctx: Any, x: Any, given: ShapedArray, aval: ShapedArray) -> Any:
-    """A result of type `given` as the program has it, of type `aval`."""
+    """`x`, a result of type `given` from the kernel, in the type `aval` that it has in the program."""
     if given.dtype != aval.dtype:
         x = ctx.compare(x, ctx.zeros(given), "NE", given)
     return x if given.shape == aval.shape else ctx.reshape(x, aval)

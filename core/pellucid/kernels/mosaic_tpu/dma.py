@@ -29,7 +29,7 @@ _INT32 = np.dtype(np.int32)
 
 
 def _parts(ctx: Lowering, equation: Any, operands: Sequence[Any]) -> tuple[list[Any], list[Any]]:
-    """(the parts of references that an equation concerns, None for those that there aren't; the operands behind them)."""
+    """(the parts of references that an equation takes, None for an absent one; the operands that follow them)."""
     params = equation.params
     parts, n = params.parts, params.n_consts
     own, atoms = operands[n:], equation.operands[n:]
@@ -80,7 +80,7 @@ def _sliced(
 
 
 def _check_copied(ctx: Lowering, ref: MemRef, dim: int, start: int | ir.Value, size: int) -> None:
-    """Raise UnsupportedError for positions along a dimension that are copied, where its tiles don't allow that."""
+    """Raise UnsupportedError for a copied slice along a dimension that doesn't begin or end at a tile."""
     tile = tile_of(ref.shape, ref.dtype)
     place = dim - (len(ref.shape) - len(tile))
     if place < 0 or (size == ref.shape[dim] and is_multiple(start, size)):

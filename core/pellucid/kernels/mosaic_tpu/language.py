@@ -42,7 +42,7 @@ def _roll(ctx: Lowering, equation, operands):
                 f"{aval.text()} along {axis}, by steps along {options['stride_axis']}",
             )
         more = {"stride": stride % n, "stride_dimension": options["stride_axis"] % aval.ndim}
-    # Elements of 32 bits are rotated, as which narrower ones have their values.
+    # The unit rotates elements of 32 bits: narrower ones are widened, rotated and narrowed.
     wide = _FLOAT32 if is_float(aval.dtype) else _INT32
     if dtypes.itemsize_bits(aval.dtype) == 32:
         return [tpu.dynamic_rotate(x, shift, axis, **more)]

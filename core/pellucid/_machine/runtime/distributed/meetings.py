@@ -176,7 +176,7 @@ class Meetings:
         return started[0]
 
     def _comes_too_late_to_withdraw(self) -> bool:
-        """Stop waiting for the others, unless all have agreed in the meantime."""
+        """Withdraw this process's proposal; True if the others had agreed to it before, so that it has to start."""
         self._say("withdraw")
         count = 1
         try:

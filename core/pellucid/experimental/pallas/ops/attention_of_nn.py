@@ -53,7 +53,7 @@ def attention(
     # [B, N, T, H]: each head of keys serves a group of heads of queries.
     key, value = [jnp.repeat(x, n // x.shape[2], axis=2) for x in (key, value)]
     ab, dtype = None, wide(query.dtype)
-    # A narrow dtype may have the products, but not the scale.
+    # The scale may be too small for a narrow dtype in which the products are in range.
     query = (query * jnp.asarray(scale, dtype)).astype(query.dtype)
     q, k, v = [jnp.swapaxes(x, 1, 2) for x in (query, key, value)]
     for x in (bias, None if mask is None else jnp.where(jnp.asarray(mask), 0, -jnp.inf)):

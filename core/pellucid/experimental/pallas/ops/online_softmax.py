@@ -24,7 +24,7 @@ _LARGEST_MASK_VALUE = -1e4
 
 
 class Progress(NamedTuple):
-    """What is known of some queries after some of the keys."""
+    """The softmax of some queries over the keys seen so far: weighted sums, sums of exponentials, largest logits."""
 
     largest: Any
     """[queries, 1]: the largest logit so far, -inf before the first."""
@@ -91,7 +91,7 @@ class Logits:
 
 
 class Block(NamedTuple):
-    """One block of queries and one of keys, on the way back."""
+    """One block of queries and one of keys in the backward pass."""
 
     queries: Any
     keys: Any
@@ -146,7 +146,7 @@ def all_of(masks: Sequence[Any]) -> Any:
 
 
 def for_backward(logsumexp: Any) -> Any:
-    """Sums of exponentials as `Block` wants them: a query that saw nothing gives no weight to anything."""
+    """`logsumexp` as `Block` takes it: +inf for a query that saw no key, so that all its weights are 0."""
     return jnp.where(logsumexp == -jnp.inf, jnp.inf, logsumexp)
 
 
@@ -171,7 +171,7 @@ def attention(logits: Any, visible: Any, values: Any) -> tuple[Any, Any]:
 
 
 def check_mask_value(caller: str, mask_value: float) -> None:
-    """Raise ArgumentValueError for a value in the place of masked logits with which they had a weight."""
+    """Raise ArgumentValueError for a `mask_value` so large that masked keys would have a weight."""
     if not mask_value <= _LARGEST_MASK_VALUE:
         raise ArgumentValueError(
             f"{caller}: positions that aren't visible have no weight, which `mask_value` must say.",

@@ -70,7 +70,7 @@ class BlockSizes:
 
     @property
     def has_backward_blocks(self) -> bool:
-        """Whether sizes for the way back are given."""
+        """Whether block sizes for the backward pass are given."""
         return None not in dataclasses.astuple(self)
 
 
@@ -189,7 +189,7 @@ def _head_size(q: Any) -> int:
 
 
 def _blocked(size: int, head_size: int, *, whole: bool = False) -> BlockSpec:
-    """The block of queries or keys of a program `(i, batch, head)`; all of them if `whole`."""
+    """The spec of blocks of queries or keys: for a program `(i, batch, head)` block `i`, or all of them if `whole`."""
     place: Callable[..., Any] = (
         (lambda i, b, n: (b, 0, n, 0)) if whole else (lambda i, b, n: (b, i, n, 0))
     )
@@ -202,7 +202,7 @@ def _ids(size: int, *, whole: bool = False) -> BlockSpec:
 
 
 def _statistics(size: int, *, whole: bool = False) -> BlockSpec:
-    """The block of one number for each query of a head."""
+    """The spec of blocks with one number for each query of a head."""
     place: Callable[..., Any] = (
         (lambda i, b, n: (b, n, 0)) if whole else (lambda i, b, n: (b, n, i))
     )
@@ -212,7 +212,7 @@ def _statistics(size: int, *, whole: bool = False) -> BlockSpec:
 def _any_visible(
     is_causal: bool, last_query: Any, first_key: Any, then: Callable[..., Any], carry: Any
 ) -> Any:
-    """`then(carry)` if a block has a visible key, for all that the places say; else `carry`."""
+    """`then(carry)` unless positions alone show that no key of a block is visible; else `carry`."""
     return cond(last_query >= first_key, then, lambda x: x, carry) if is_causal else then(carry)
 
 

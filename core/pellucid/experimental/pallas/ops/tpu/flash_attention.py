@@ -108,7 +108,7 @@ class BlockSizes:
 
     @property
     def has_backward_blocks(self) -> bool:
-        """Whether sizes for the way back are given."""
+        """Whether block sizes for the backward pass are given."""
         return None not in dataclasses.astuple(self)
 
     @classmethod
@@ -379,7 +379,7 @@ def _keys_back(setting: _Setting, q: Any, k: Any, v: Any, extra: Any, statistics
 
 
 def _part_of(part: int, block: int) -> int:
-    """The part in which a block is taken; the whole of one that it doesn't divide, as it was made smaller."""
+    """The size of the parts in which a block is computed; all of a block that was made smaller, if `part` doesn't divide it."""
     return part if block % part == 0 else block
 
 

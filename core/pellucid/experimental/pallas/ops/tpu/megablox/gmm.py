@@ -66,7 +66,7 @@ def make_group_metadata(
     """
     given = jnp.asarray(group_sizes)
     n_groups = given.shape[0]
-    # Sizes may be of a dtype that has no `m`, or that is wider than int32.
+    # The dtype of the sizes may be too narrow for `m`, or wider than int32.
     most = np.asarray(min(m, np.iinfo(given.dtype).max), given.dtype)
     sizes = jnp.maximum(jnp.minimum(given, most).astype(_INT32), 0)
     ends = jnp.minimum(jnp.cumsum(sizes, dtype=_INT32), m)
@@ -216,7 +216,7 @@ def gmm(
             o_ref[...] = jnp.where(is_own[:, None], sum_ref[...].astype(o_ref.dtype), o_ref[...])
 
     def matrix(j: Any, t: Any, l: Any, offsets: Any, ids: Any, tiles: Any, start: Any) -> Any:
-        # Without a local group with rows the group of a visit is any.
+        # If no local group has rows, `ids` may be of any group.
         group = jnp.clip(ids[t] - start[0], 0, n_groups - 1)
         return (group, j, l) if transpose_rhs else (group, l, j)
 
@@ -240,7 +240,7 @@ def gmm(
         ),
         name="gmm",
     )(*data, start[None], lhs, rhs)
-    # Blocks that no group visits were never written.
+    # Rows of blocks that no group visits were never written: `rest` takes their place.
     rows = jnp.arange(m, dtype=_INT32)[:, None]
     end = jnp.minimum(start + n_groups, group_sizes.size)
     is_local = (rows >= data.group_offsets[start]) & (rows < data.group_offsets[end])
@@ -309,12 +309,12 @@ def tgmm(
         def _() -> None:
             sum_ref[...] = jnp.zeros(sum_ref.shape, sum_ref.dtype)
 
-        # Visits behind the last one repeat it, and add nothing.
+        # The grid has more visits than there are: those behind the last one repeat it, and must add nothing.
         @when(visit < scalars[1])
         def _() -> None:
             rows = _rows(tiles[visit], tm)
             is_own = (rows >= offsets[group]) & (rows < offsets[group + 1])
-            # Rows of others count nothing, whatever they hold.
+            # A block may have rows of other groups: zeros, even where they hold NaN.
             nothing = jnp.zeros((), x_ref.dtype)
             x = jnp.where(is_own[None, :], x_ref[...], nothing)
             y = jnp.where(is_own[:, None], y_ref[...], nothing)
@@ -347,7 +347,7 @@ def tgmm(
         ),
         name="tgmm",
     )(*data, jnp.stack([start, total]), lhs, rhs)
-    # A result has no group that lies behind the last one.
+    # `n_groups` counts from `start`, so the last ones may not exist: zeros.
     groups = start + jnp.arange(n_groups, dtype=_INT32)
     is_there = (groups < group_sizes.size)[:, None, None]
     result = jnp.where(is_there, result[:, :k, :n], jnp.zeros((), dtype))

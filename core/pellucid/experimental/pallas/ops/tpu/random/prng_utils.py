@@ -68,7 +68,7 @@ def bits_of_places(
     words: Callable[[Any, Any, Any], Sequence[Any]],
     n_words: int,
 ) -> Any:
-    """[words, *shape]: what `words` gives for the halves of a key and the places of all elements, plus `offset`.
+    """[n_words, *shape]: `words(k0, k1, counters)` for the halves of a key, block by block; counters are places of elements plus `offset`.
 
     Places count in `unpadded_shape`. Raises: ArgumentValueError for a matrix that blocks don't divide.
     """
@@ -79,7 +79,7 @@ def bits_of_places(
         )
 
     def kernel(key_ref: Any, offset_ref: Any, *o_refs: Any) -> None:
-        # Places count modulo 2^32.
+        # Counters have 32 bits, and wrap around.
         steps = [
             np.uint32(n * m % (1 << 32))
             for n, m in zip(block_size, _strides(unpadded_shape), strict=True)
@@ -105,7 +105,7 @@ def bits_of_places(
 
 
 def as_matrix(shape: Shape, block_size: tuple[int, int]) -> tuple[tuple[int, int], tuple[int, int]]:
-    """(a matrix with as many elements as an array of `shape`, its size in whole blocks, of which there is one for few elements)."""
+    """(`shape` with all dimensions but the last one joined, that shape rounded up to whole blocks)."""
     columns = shape[-1] if shape else 1
     rows = math.prod(shape[:-1])
     padded = (round_up(rows, block_size[0]), round_up(columns, block_size[1]))

@@ -270,7 +270,7 @@ class _Call:
         self.padding = ({1: block[0]}, {1: block[1]})
         extra: list[tuple[str, Any, BlockSpec]] = []
         if info.partial_mask_blocks is not None:
-            # Those of masks that are computed keep their heads and places.
+            # A dynamic mask has its blocks by head, row and column, a static one by number: here both are one list.
             blocks = jnp.asarray(info.partial_mask_blocks)
             extra.append(("mask", blocks.reshape((-1, *blocks.shape[-2:])), self.visits.mask()))
         if setting.formula is not None:
@@ -549,9 +549,9 @@ class SplashAttentionKernel:
         )
 
     def tree_flatten(self) -> tuple[tuple[Any, ...], Any]:
-        """(descriptions of the mask, what is known when it is traced)."""
+        """(arrays that describe the mask, static data)."""
         infos = (self.fwd_mask_info, self.dq_mask_info, self.dkv_mask_info)
-        # Whether a mask was computed is known.
+        # `is_dynamic_mask` is a Python bool, no array.
         is_dynamic = bool(self.fwd_mask_info.is_dynamic_mask)
         children = tuple([None if x is None else x[:5] for x in infos])
         return children, (is_dynamic, tuple(self.kwargs.items()))

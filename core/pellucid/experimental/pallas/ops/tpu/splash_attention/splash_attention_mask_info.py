@@ -38,7 +38,7 @@ class MaskInfo(NamedTuple):
 def _blocks_of(
     mask: Mask, block: tuple[int, int]
 ) -> tuple[np.ndarray, dict[tuple[int, int], np.ndarray]]:
-    """(kind of each block, the partial ones), looked at one row of blocks at a time; a mask is empty beyond its edges."""
+    """(the kind of each block, the partial blocks), from one row of blocks at a time; a mask is empty beyond its edges."""
     (t, s), (bq, bk) = mask.shape, block
     n_rows, n_columns = -(-t // bq), -(-s // bk)
     kinds, partial = np.zeros((n_rows, n_columns), np.int32), {}
@@ -58,7 +58,7 @@ def _blocks_of(
 
 
 def _following(is_there: np.ndarray, values: np.ndarray) -> np.ndarray:
-    """Values where they are there, else the next one that is, in the order of visits; 0 behind the last one.
+    """`values` where `is_there` holds; elsewhere that of the next visit where it holds, 0 behind the last such visit.
 
     Arrays are [heads, shards, own blocks, visits]; each head and shard counts alone.
     """
@@ -74,7 +74,7 @@ def _following(is_there: np.ndarray, values: np.ndarray) -> np.ndarray:
 
 
 def _narrow(x: np.ndarray, downcast: bool) -> np.ndarray:
-    """Integers of the least dtype that holds them."""
+    """`x` in int32 or, with `downcast`, in the narrowest integer dtype that holds it."""
     if not downcast:
         return x.astype(np.int32)
     largest = x.max(initial=0)
@@ -124,7 +124,7 @@ def _info(
         kinds, places = kinds.swapaxes(2, 3), places.swapaxes(2, 3)
     others = np.broadcast_to(np.arange(kinds.shape[3], dtype=np.int32), kinds.shape)
     if shrink_grid:
-        # Visits with a block come first, and no more than the most that one has.
+        # In each row the visits of blocks that aren't empty come first; the longest row decides how many visits all have.
         order = np.argsort(kinds == EMPTY, axis=3, kind="stable")
         width = max(int((kinds != EMPTY).sum(3).max(initial=0)), 1)
         kinds, places, others = [
