@@ -18,20 +18,31 @@ import importlib
 import os
 import pathlib
 import pickle
+import signal
 import subprocess
 import sys
 import time
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 
 ROOT = pathlib.Path(__file__).resolve().parents[1]
 PROGRAMS_PER_PROCESS = 100
 """Programs that a process runs before a new one takes over: compiled programs are never freed."""
+SECONDS_PER_PROGRAM = 300
+"""After these the process of a program that doesn't end is ended: the program counts as one that ended it."""
 QUICK = "--xla_cpu_use_fusion_emitters=false --xla_backend_optimization_level=0"
 """Flags by which programs compile in half the time; derivatives that differ by masks differ whatever XLA does."""
+
+
+def stream_of_answers() -> TextIO:
+    """Standard output for answers alone: what libraries print, LAPACK in C for one, goes to standard error from now on."""
+    sys.stdout.flush()
+    stream = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    return stream
 
 
 def work(library: str, first: int, last: int, eager_every: int) -> None:
@@ -40,7 +51,9 @@ def work(library: str, first: int, last: int, eager_every: int) -> None:
     programs = importlib.import_module("random_programs")
     chosen = importlib.import_module(library)
     warnings.simplefilter("ignore")
+    stream = stream_of_answers()
     for seed in range(first, last):
+        signal.alarm(SECONDS_PER_PROGRAM)
         program = programs.make(seed)
         results: Any = []
         for compiled in (True, False) if eager_every and seed % eager_every == 0 else (True,):
@@ -49,8 +62,7 @@ def work(library: str, first: int, last: int, eager_every: int) -> None:
             except Exception as error:
                 text = " | ".join(str(error).splitlines())[:300]
                 results.append(f"{type(error).__name__}: {text}")
-        sys.stdout.write(base64.b64encode(pickle.dumps((seed, results))).decode() + "\n")
-        sys.stdout.flush()
+        print(base64.b64encode(pickle.dumps((seed, results))).decode(), file=stream, flush=True)
 
 
 def work_on_area(library: str, first: int, last: int, area: str) -> None:
@@ -59,10 +71,12 @@ def work_on_area(library: str, first: int, last: int, area: str) -> None:
     programs = importlib.import_module("drawn.programs")
     chosen = importlib.import_module(library)
     warnings.simplefilter("ignore")
+    stream = stream_of_answers()
     for seed in range(first, last):
-        print(seed, flush=True)
+        signal.alarm(SECONDS_PER_PROGRAM)
+        print(seed, file=stream, flush=True)
         results = programs.run(chosen, programs.make(seed, area))
-        print(base64.b64encode(pickle.dumps(results)).decode(), flush=True)
+        print(base64.b64encode(pickle.dumps(results)).decode(), file=stream, flush=True)
 
 
 def answers_of_area(library: str, seed: int, count: int, area: str) -> dict[int, Any]:

@@ -101,6 +101,17 @@ def test_standardize_is_finite_and_keeps_conventions() -> None:
     assert np.isfinite(pl.nn.standardize(x, mean=5.0)).all()
 
 
+@pytest.mark.parametrize(
+    "more", [{}, {"mean": 1.0}, {"mean": 1.0, "algorithm": "stable"}, {"where": True}]
+)
+def test_standardize_of_squares_out_of_range_is_nan(more) -> None:
+    """Not 0, which a finite number over an infinite deviation would be."""
+    x = np.array([[1e30, 2e30, 4e30], [1, 2, 4]], np.float32)
+    found = pl.nn.standardize(x, **more)
+    assert np.isnan(found[0]).all()
+    np.testing.assert_array_equal(found[1], pl.nn.standardize(x[1], **more))
+
+
 # Masked arrays -----------------------------------------------------------------------------------
 
 DOORS = [

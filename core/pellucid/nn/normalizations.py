@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+
 from pellucid import numpy as jnp
 from pellucid._machine.base import ArgumentValueError, ArrayLike, public_functions
 from pellucid._machine.primitives.arithmetic import rsqrt
@@ -29,7 +31,8 @@ def standardize(
     """`(x - mean) / sqrt(variance + epsilon)`, by default those along `axis`.
 
     The variance is computed from deviations, in two passes. The algorithms differ where `mean` is given and is not that
-    of `x`: "fast" means `mean(x²) - mean²`, but at least 0, "stable" `mean((x - mean)²)`.
+    of `x`: "fast" means `mean(x²) - mean²`, but at least 0, "stable" `mean((x - mean)²)`. NaN where squares leave the range
+    (in single precision those of deviations beyond 1e19): scale such numbers first.
     Raises: ArgumentValueError for another algorithm.
 
     The result has the shape of `x`, and its dtype if that is floating-point or complex, else the default floating
@@ -77,7 +80,9 @@ def _standardize(
         own_mean = mean_of(x)
         moved = (own_mean - mean) * jnp.conj(own_mean + mean)
         variance = jnp.maximum(mean_of(_squares(keep_marked(x - own_mean))) + moved.real, 0)
-    scale = rsqrt(variance + epsilon).astype(jnp.result_type(deviations, epsilon))
+    # Where squares leave the range, nothing is known of the deviation: NaN, as 1 over an infinite one would be 0.
+    inverse = jnp.where(jnp.isposinf(variance), np.nan, rsqrt(variance + epsilon))
+    scale = inverse.astype(jnp.result_type(deviations, epsilon))
     if where is None:
         return deviations * scale
     # The derivative by `scale` multiplies excluded deviations by 0: only finite ones enter the product. Where `where`

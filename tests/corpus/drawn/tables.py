@@ -1116,7 +1116,7 @@ AREAS: dict[str, tuple[tuple[str, str, str], ...]] = {
             "vd",
         ),
         (
-            "seen.clear()\na = {lax.scan(lambda c, t: (io(c * t), c + t), y, x); lax.fori_loop(0, 4, lambda i, c: io(c + x[i]), y); lax.map(lambda t: io(t + y), x); (io(x[0]), io(x[1]) + io(y)); lax.cond(y > 0, lambda: io(y), lambda: io(x[0])); jax.jit(lambda v: io(v) + io(v + 1))(y); lax.while_loop(lambda c: c < 3, lambda c: io(c) + 1, y); lax.switch(jnp.int32(x[0]), [lambda: io(y), lambda: io(y + 1), lambda: io(-y)])}\njax.effects_barrier()\nreturn a, log()",
+            "seen.clear()\na = {lax.scan(lambda c, t: (io(c * t), c + t), y, x); lax.fori_loop(0, 4, lambda i, c: io(c + x[i]), y); lax.map(lambda t: io(t + y), x); (io(x[0]), io(x[1]) + io(y)); lax.cond(y > 0, lambda: io(y), lambda: io(x[0])); jax.jit(lambda v: io(v) + io(v + 1))(y); lax.while_loop(lambda c: c < 3, lambda c: io(c) + 1, jnp.abs(y)); lax.switch(jnp.int32(x[0]), [lambda: io(y), lambda: io(y + 1), lambda: io(-y)])}\njax.effects_barrier()\nreturn a, log()",
             "x float32[4] normal, y float32[] normal",
             "s",
         ),
