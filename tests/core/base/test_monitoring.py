@@ -99,10 +99,23 @@ def test_misses_and_hits_of_the_cache_on_disk_are_recorded(recorded):
     assert saved == pytest.approx(compiled - retrieved, abs=0.05)
 
 
+def test_that_a_process_uses_the_cache_is_recorded_once_after_each_reset(recorded):
+    for _ in range(2):
+        disk_cache.reset_cache()
+        recorded["event"].clear()
+        run()
+        run()
+        names = [event for event, _ in recorded["event"]]
+        assert names[:2] == [CACHE + "tasks_using_cache", CACHE + "compile_requests_use_cache"]
+        assert names.count(CACHE + "tasks_using_cache") == 1
+
+
 def test_a_cache_that_is_off_is_not_asked(recorded):
+    disk_cache.reset_cache()
     with config.enable_compilation_cache(False):
         run()
-    assert not recorded["event"]
+        run()
+    assert [event for event, _ in recorded["event"]] == [CACHE + "task_disabled_cache"]
 
 
 def test_what_fails_to_trace_leaves_the_stages_in_order(recorded):

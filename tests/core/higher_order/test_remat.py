@@ -5,6 +5,7 @@ import pytest
 from message_checks import check_message
 
 import pellucid
+import pellucid.numpy as jnp
 from pellucid import checkpoint, checkpoint_policies as policies, grad, jit, lax, make_jaxpr
 from pellucid._machine.transforms.residuals import saved_residuals
 from pellucid.ad_checkpoint import checkpoint_name, print_saved_residuals
@@ -137,3 +138,66 @@ def test_higher_derivatives_compute_again_too():
         plain, remat = grad(plain), grad(remat)
         np.testing.assert_allclose(remat(0.7), plain(0.7), rtol=1e-5)
     assert "remat2" in str(pellucid.make_jaxpr(remat)(0.7))
+
+
+# What policies keep within programs of equations ----------------------------------------------------
+
+
+def _layer(x):
+    return jnp.sin(jnp.dot(x, jnp.cos(x)))
+
+
+_MESH = pellucid.make_mesh((2,), ("x",), axis_types=(pellucid.sharding.AxisType.Auto,))
+_OVER_ROWS = {"mesh": _MESH, "in_specs": pellucid.P("x"), "out_specs": pellucid.P("x")}
+WITHIN = {
+    "scan": lambda x: lax.scan(lambda c, t: (_layer(c) + t, _layer(c).sum()), x, jnp.arange(3.0)),
+    "reverse": lambda x: lax.scan(lambda c, t: (_layer(c) * t, c), x, jnp.arange(1.0, 4), reverse=True),
+    "map": lambda x: lax.map(_layer, jnp.stack([x, x / 2])),
+    "fori_loop": lambda x: lax.fori_loop(0, 3, lambda i, c: _layer(c), x),
+    "cond": lambda x: lax.cond(x[0, 0] > 0, _layer, lambda x: x, x),
+    "switch": lambda x: lax.switch(jnp.int32(x[0, 0] > 9) + 1, [jnp.tanh, _layer, lambda x: _layer(x.T @ x)], x),
+    "pmap": lambda x: pellucid.pmap(_layer)(jnp.stack([x, x / 2])),
+    "shard_map": lambda x: pellucid.shard_map(lambda v: _layer(v[0])[None], **_OVER_ROWS)(jnp.stack([x, x / 2])),
+    "shard_map of scalars": lambda x: pellucid.shard_map(lambda v: jnp.sin(jnp.vdot(v, v))[None], **_OVER_ROWS)(jnp.stack([x[0], x[1]])),
+    "shard_map unchecked": lambda x: pellucid.shard_map(lambda v: _layer(v[0])[None], check_vma=False, **_OVER_ROWS)(jnp.stack([x, x / 2])),
+    "jit": jit(lambda x: lax.fori_loop(0, 2, lambda i, c: _layer(c), x)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WITHIN)
+def test_what_a_policy_keeps_within_an_equation_is_not_computed_again(name: str) -> None:
+    f = WITHIN[name]
+    total = lambda policy: (
+        lambda x: sum(map(jnp.sum, pellucid.tree.leaves(checkpoint(f, policy=policy)(x))))
+    )
+    x = np.random.default_rng(0).standard_normal((3, 3)).astype("float32")
+    products = {}
+    plain = grad(lambda x: sum(map(jnp.sum, pellucid.tree.leaves(f(x)))))
+    for policy in (None, policies.dots_saveable, policies.everything_saveable):
+        gradient = grad(total(policy))
+        np.testing.assert_allclose(jit(gradient)(x), plain(x), 1e-5, 1e-6)
+        np.testing.assert_allclose(gradient(x), plain(x), 1e-5, 1e-6)
+        products[policy] = str(make_jaxpr(gradient)(x)).count("dot_general[")
+    again, *kept = products.values()
+    assert kept[0] == kept[1] < again
+    curvature = lambda g: jit(lambda x: pellucid.jvp(g, (x,), (x,))[1])(x)
+    np.testing.assert_allclose(
+        curvature(grad(total(policies.dots_saveable))), curvature(plain), 1e-4, 1e-5
+    )
+
+
+def test_names_within_an_equation_are_kept_and_moved_away() -> None:
+    def step(c, t):
+        return checkpoint_name(jnp.exp(c), "kept") * t, jnp.sin(c)
+
+    f = lambda x: lax.scan(step, x, jnp.arange(1.0, 3))
+    moved = policies.save_and_offload_only_these_names(
+        names_which_can_be_saved=[], names_which_can_be_offloaded=["kept"],
+        offload_src="device", offload_dst="pinned_host",
+    )  # fmt: skip
+    x = np.float32(0.1)
+    total = lambda f: lambda x: sum(map(jnp.sum, pellucid.tree.leaves(f(x))))
+    for policy in (policies.save_only_these_names("kept"), moved):
+        gradient = grad(total(checkpoint(f, policy=policy)))
+        np.testing.assert_allclose(jit(gradient)(x), grad(total(f))(x), 1e-6)
+    assert "device_put" in str(make_jaxpr(gradient)(x))

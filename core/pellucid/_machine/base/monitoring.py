@@ -41,8 +41,8 @@ class _Reporter(Observer):
     def __init__(self) -> None:
         self.local = threading.local()
         """`starts`: start times of the stages that run in a thread, outermost first."""
-        self.uses_cache = False
-        """Whether any observed compilation had the cache enabled."""
+        self.told: set[str] = set()
+        """Which uses of the cache by this process, enabled or not, have been recorded since it was reset."""
 
     def stage_started(self, event: StageStarted) -> None:
         self.local.__dict__.setdefault("starts", []).append(time.time())
@@ -61,10 +61,12 @@ class _Reporter(Observer):
         end = time.time()
         name = f"jit({event.name})"
         record_scalar(_DURATIONS["compile"], end - event.seconds, fun_name=name)
-        if config.enable_compilation_cache.value:
-            if not self.uses_cache:
-                self.uses_cache = True
-                record_event(f"{_CACHE}tasks_using_cache")
+        is_enabled = config.enable_compilation_cache.value
+        use = "tasks_using_cache" if is_enabled else "task_disabled_cache"
+        if use not in self.told:
+            self.told.add(use)
+            record_event(f"{_CACHE}{use}")
+        if is_enabled:
             record_event(f"{_CACHE}compile_requests_use_cache")
         if event.cache == "disk":
             record_event(f"{_CACHE}cache_hits")
@@ -92,6 +94,11 @@ def _listen(kind: str, callback: Function) -> None:
     if not any(_listeners.values()):
         add_observer(_reporter)
     _listeners[kind].append(callback)
+
+
+def forget_cache() -> None:
+    """Record anew, at the next compilation, that this process uses the disk cache: it was reset."""
+    _reporter.told.clear()
 
 
 def record_event(event: str, **kwargs: Value) -> None:

@@ -35,6 +35,7 @@ from pellucid._machine.base import (
     logger,
     strict_zip,
 )
+from pellucid._machine.base.monitoring import forget_cache
 from pellucid._machine.lowering.module import Origin
 from pellucid._machine.runtime.executable import Precompiled
 from pellucid._machine.runtime.platforms import clients_by_platform, platform_of
@@ -83,6 +84,7 @@ def reset_cache() -> None:
     _warned.clear()
     _let_go()
     _session.clear()
+    forget_cache()
 
 
 def folder() -> Path | None:

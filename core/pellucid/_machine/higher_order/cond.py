@@ -43,8 +43,10 @@ from pellucid._machine.ir import (
     SlotGroup,
     Slots,
     Values,
+    Var,
     drop_forwarded_results,
     values_of,
+    with_variables_as_inputs,
 )
 from pellucid._machine.lowering.loops import case
 from pellucid._machine.lowering.module import ordered_effects_of
@@ -180,6 +182,27 @@ class Cond(Linearized, Shown, Structured[CondParams]):
         operands = (index, *residuals, *nonzero(tangents[1:]))
         linear = params._replace(branches=parts.linear)
         return with_linear_part(trace, self, results, parts.mask, operands, linear)
+
+    def split_at(self, params, choose):
+        parts = [choose(branch.jaxpr) for branch in params.branches]
+        rows = [(v.aval, how) for _, chosen in parts for v, how in chosen.items()]
+        if not rows:
+            return None
+        known: list[ClosedJaxpr] = []
+        again: list[ClosedJaxpr] = []
+        first = 0
+        for body, chosen in parts:
+            # Of all branches' values, those from `first` to before `last` are this branch's.
+            last = first + len(chosen)
+            known.append(_with_rows(body, [*chosen], [aval for aval, _ in rows], first))
+            own = with_variables_as_inputs(body, [*chosen], body.outvars)
+            n = len(body.invars)
+            others = [Var(aval) for aval, _ in (*rows[:first], *rows[last:])]
+            inputs = [*own.invars[:n], *others[:first], *own.invars[n:], *others[first:]]
+            again.append(ClosedJaxpr(own.replace(invars=inputs, debug=None)))
+            first = last
+        split = (params._replace(branches=tuple(programs)) for programs in (known, again))
+        return (*split, rows)
 
     def transpose(self, cotangents, operands, params):
         # `linear` has a flag per operand, `avals` an entry per result; `residuals` begins with the index.
@@ -360,6 +383,20 @@ def _with_shared_residuals(
 
 
 # Batches ------------------------------------------------------------------------------------------------
+
+
+def _with_rows(body: Jaxpr, own: Sequence[Any], avals: Avals, first: int) -> ClosedJaxpr:
+    """The branch with the values `own` as further results of types `avals` from number `first` on; the others are zeros."""
+    n = len(body.outvars)
+    with_own = body.replace(outvars=[*body.outvars, *own], debug=None)
+
+    def run(*operands):
+        values = replay(with_own, (), *operands)
+        rows = [zeros(aval) for aval in avals]
+        rows[first : first + len(own)] = values[n:]
+        return [*values[:n], *rows]
+
+    return stage_open(run, body.in_avals, body.debug)[0]
 
 
 def _all_branches(

@@ -195,6 +195,16 @@ class Scan(Linearized, Structured[ScanParams]):
         operands = (*fixed, *t_carry, *per_step, *nonzero(t_xs))
         return with_linear_part(trace, self, results, parts.mask, operands, linear)
 
+    def split_at(self, params, choose):
+        body, chosen = choose(params.jaxpr.jaxpr)
+        if not chosen:
+            return None
+        # Further results of a step are stacked, as are further operands.
+        known = ClosedJaxpr(body.replace(outvars=[*body.outvars, *chosen], debug=None))
+        again = ClosedJaxpr(with_variables_as_inputs(body, [*chosen], body.outvars))
+        rows = [(stacked_type(v.aval, params.length), how) for v, how in chosen.items()]
+        return params._replace(jaxpr=known), params._replace(jaxpr=again), rows
+
     def transpose(self, cotangents, operands, params):
         # One flag per operand: `is_operand` marks linear operands, `linear` also carries that depend on them.
         is_operand = [*map(is_linear, operands)]

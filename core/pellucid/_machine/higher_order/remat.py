@@ -15,6 +15,7 @@ from pellucid._machine.base import (
 )
 from pellucid._machine.ir import (
     ClosedJaxpr,
+    Equation,
     Jaxpr,
     Mask,
     Operands,
@@ -62,7 +63,7 @@ from .calls import (
 )
 from .custom_rules import CustomCall
 from .remat_policies import Offloadable, Policy, decision, nothing_saveable
-from .structured import insert_forwarded_results, remembered_on_program, uses_state
+from .structured import Structured, insert_forwarded_results, remembered_on_program, uses_state
 
 # The primitive --------------------------------------------------------------------------------------
 
@@ -169,7 +170,7 @@ def split_remat(params: RematParams, nonzero: Mask) -> RematParts:
     if params.policy is not None and params.policy is not nothing_saveable:
         # A policy decides for each equation, so calls are inlined; inner checkpoints have their own policy.
         body = without_calls(body, remat_p)
-    saved = _saved_variables(body, params.policy)
+    body, again, saved = _split_at_saved(body, params.policy)
     # The residuals as variables of `body`, in the order of `parts.sources`, without constants.
     first = len(parts.consts)
     residuals = [
@@ -178,7 +179,7 @@ def split_remat(params: RematParams, nonzero: Mask) -> RematParts:
         if s.kind != "constant"
     ]
     # Takes (inputs of `body`, saved values), returns the residuals; `pruned` only takes the inputs that it uses.
-    recompute = with_variables_as_inputs(body, list(saved), residuals)
+    recompute = with_variables_as_inputs(again, list(saved), residuals)
     pruned, used = remove_dead_equations(recompute)
     n_inputs = len(body.invars)
     # `used` has a flag per input of `body`, then one per saved value. Unused values are not saved.
@@ -192,24 +193,63 @@ def split_remat(params: RematParams, nonzero: Mask) -> RematParts:
     return RematParts(primal, parts.consts, linear, tuple(needed), constants, parts.nonzero_out)
 
 
-def _saved_variables(body: Jaxpr, policy: Policy | None) -> dict[Var, bool | Offloadable]:
-    """The variables saved by the policy, and how. Primitives with a rule `saved` decide themselves."""
-    saved: dict[Var, bool | Offloadable] = {}
+Saved = dict[Var, bool | Offloadable]
+
+
+def _split_at_saved(body: Jaxpr, policy: Policy | None) -> tuple[Jaxpr, Jaxpr, Saved]:
+    """`body` as it runs forward and as it is recomputed, and the variables saved by the policy, and how.
+
+    What is saved within the program of an equation that can be split there is a further result of it, and a further operand
+    of the equation that recomputes its results. Primitives with a rule `saved` decide themselves.
+    """
+    saved: Saved = {}
+    forward: list[Equation] = []
+    again: list[Equation] = []
     for equation in body.equations:
+        first = second = equation
         rule = getattr(equation.primitive, "saved", None)
+        primitive = equation.primitive
         if rule is not None:
             saved |= rule(policy or nothing_saveable, equation)
         elif policy is not None:
-            avals = [a.aval for a in equation.operands]
-            how = decision(policy(equation.primitive, *avals, **equation.params._asdict()))
-            if how is not False:
+            if how := _how_saved(equation, policy):
                 saved.update((v, how) for v in equation.results)
-    return saved
+            elif isinstance(primitive, Structured) and (
+                parts := primitive.split_at(equation.params, _saved_within(policy))
+            ):
+                known, recomputed, rows = parts
+                kept = {Var(aval): how for aval, how in rows}
+                first = equation.replace(params=known, results=[*equation.results, *kept])
+                second = equation.replace(params=recomputed, operands=[*equation.operands, *kept])
+                saved |= kept
+        forward.append(first)
+        again.append(second)
+    if forward == again:
+        return body, body, saved
+    return body.replace(equations=forward), body.replace(equations=again), saved
 
 
-def _primal_program(
-    body: Jaxpr, n_results: int, saved: dict[Var, bool | Offloadable]
-) -> ClosedJaxpr:
+def _saved_within(policy: Policy) -> Callable[[Jaxpr], tuple[Jaxpr, Saved]]:
+    """A function that inlines the calls of an equation's program, and finds the variables that the policy saves there."""
+
+    def choose(program: Jaxpr) -> tuple[Jaxpr, Saved]:
+        body = without_calls(program, remat_p)
+        return body, {
+            v: how
+            for equation in body.equations
+            if (how := _how_saved(equation, policy))
+            for v in equation.results
+        }
+
+    return choose
+
+
+def _how_saved(equation: Equation, policy: Policy) -> bool | Offloadable:
+    avals = [a.aval for a in equation.operands]
+    return decision(policy(equation.primitive, *avals, **equation.params._asdict()))
+
+
+def _primal_program(body: Jaxpr, n_results: int, saved: Saved) -> ClosedJaxpr:
     """Results and saved values, in the memory where they are saved."""
     # `body` returns (results, residuals), `pruned` returns (results, saved values).
     pruned, _ = remove_dead_equations(

@@ -38,6 +38,7 @@ from pellucid._machine.ir import (
     Values,
     axis_names_of,
     is_linear,
+    with_variables_as_inputs,
 )
 from pellucid._machine.lowering.collectives import Parts, manual_computation
 from pellucid._machine.primitives import (
@@ -300,6 +301,30 @@ class ShardMap(
         operands = (*parts.residuals(primals, results), *nonzero(tangents))
         return with_linear_part(trace, self, results, parts.nonzero_out, operands, linear)
 
+    def split_at(self, params, choose):
+        # Values of chosen variables leave, and enter again, joined from all positions as residuals are.
+        body, chosen = choose(params.jaxpr.jaxpr)
+        if not chosen:
+            return None
+        n = len(body.outvars)
+        known = body.replace(outvars=[*body.outvars, *chosen], debug=None)
+        again = with_variables_as_inputs(body, [*chosen], body.outvars)
+        with params.scope():
+            specs, joined = _specs_of_rows(params, known, n)
+            forward = _with_vectors(ClosedJaxpr(known), results=[False] * n + joined)
+            flags = [False] * len(body.invars) + joined
+            backward = _with_vectors(ClosedJaxpr(again), flags)
+            rows = forward.out_avals[n:]
+            types = [
+                whole_type(aval, params.mesh, spec, params.newly_manual_axes)
+                for aval, spec in strict_zip(rows, specs)
+            ]
+            return (
+                params.on(forward, params.in_specs, (*params.out_specs, *specs)),
+                params.on(backward, (*params.in_specs, *specs), params.out_specs),
+                [*strict_zip(types, chosen.values())],
+            )
+
     def transpose(self, cotangents, operands, params):
         linear = tuple(map(is_linear, operands))
         mask = tuple(nonzero_mask(cotangents))
@@ -456,15 +481,9 @@ def split_manual(params: ShardMapParams, nonzero: Mask) -> SplitManual:
     parts = linearize_jaxpr(params.jaxpr.jaxpr, nonzero)
     # The primal part gives `n` results, then extra ones, residuals: they are joined along the axes over which they vary.
     n, body = len(parts.nonzero_out), parts.primal.jaxpr
-    extra_avals: Avals = parts.primal.out_avals[n:]
     consts = [REPLICATED] * len(parts.consts)
     with_consts = params._replace(in_specs=(*consts, *params.in_specs))
-    extra_specs = [
-        leading_spec(params.mesh, axes & params.newly_manual_axes).update(None, *marks_of(aval))
-        for axes, aval in strict_zip(with_consts.check_no_divergence(body)[n:], extra_avals)
-    ]
-    # A scalar has no dimension along which the positions' values could be joined.
-    joined = [a.shape == () and bool(s) for a, s in strict_zip(extra_avals, extra_specs)]
+    extra_specs, joined = _specs_of_rows(with_consts, body, n)
     # What the linear part takes, one source each: constants, inputs, results or residuals; then the nonzero tangents.
     specs_by_kind = {"input": params.in_specs, "result": (*params.out_specs, *extra_specs)}
     specs = [
@@ -480,6 +499,20 @@ def split_manual(params: ShardMapParams, nonzero: Mask) -> SplitManual:
         params.on(primal, params.in_specs, (*params.out_specs, *extra_specs)),
         params.on(linear, specs, [*compress(params.out_specs, parts.nonzero_out)]),
     )
+
+
+def _specs_of_rows(
+    params: ShardMapParams, body: Jaxpr, n: int
+) -> tuple[list[PartitionSpec], list[bool]]:
+    """Specs of the results of `body` behind the first `n`, joined along the axes over which they vary, and a flag for each
+    that is a scalar, which has no dimension along which the positions' values could be joined.
+    """
+    avals = body.out_avals[n:]
+    specs = [
+        leading_spec(params.mesh, axes & params.newly_manual_axes).update(None, *marks_of(aval))
+        for axes, aval in strict_zip(params.check_no_divergence(body)[n:], avals)
+    ]
+    return specs, [a.shape == () and bool(s) for a, s in strict_zip(avals, specs)]
 
 
 def _with_vectors(

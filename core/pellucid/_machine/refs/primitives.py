@@ -51,7 +51,6 @@ from pellucid._machine.ir import (
 from pellucid._machine.primitives import (
     broadcast,
     broadcast_to,
-    convert_element_type,
     empty,
     instantiate,
     iota,
@@ -71,9 +70,8 @@ def own_copy(x: Any) -> Any:
     """A copy of `x` in memory that no other array shares, so that programs may overwrite it."""
     aval = type_of(x)
     if type(x) not in ARRAY_TYPES:
-        return from_host(np.array(x, dtype=aval.dtype))
-    array = copy_array(x)
-    return convert_element_type(array, aval.dtype) if aval.weak_type else array
+        return from_host(np.array(x, dtype=aval.dtype), weak_type=aval.weak_type)
+    return copy_array(x)
 
 
 class _RefType(type):
