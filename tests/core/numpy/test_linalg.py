@@ -246,33 +246,6 @@ def test_norms_of_whole_arrays_are_scaled_as_these_are(dtype: str) -> None:
                     )
 
 
-@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
-@pytest.mark.parametrize("order", [None, 3, -2])
-def test_norms_along_axes_are_scaled_as_these_are(dtype: str, order: int | None) -> None:
-    """Each row in its own scale, some within the range; with gradients and second derivatives."""
-    with pl.enable_x64():
-        rng = np.random.default_rng(1)
-        x, weights = (
-            (rng.standard_normal((6, 4)) + (1j * rng.standard_normal((6, 4)) if dtype[0] == "c" else 0)).astype(dtype)
-            for _ in range(2)
-        )  # fmt: skip
-        exponents = np.array(
-            [-600, 0, 600, -300, 300, 0] if dtype == "float64" else [-100, 0, 100, -66, 66, 0]
-        )
-        scales = 2.0 ** exponents[:, None]
-        norm = lambda x: jnp.linalg.norm(x, order, axis=-1)
-        gradient = pl.grad(lambda x: norm(x).sum())
-        curvature = pl.jit(lambda x, t: pl.jvp(gradient, (x,), (t,))[1])
-        y = (x * scales).astype(dtype)
-        t = (weights * scales).astype(dtype)
-        for of_rows in (lambda f: f, pl.vmap):
-            np.testing.assert_allclose(of_rows(norm)(y) / scales[:, 0], norm(x), 3e-6)
-        np.testing.assert_allclose(gradient(y), gradient(x), 1e-5, 1e-6)
-        np.testing.assert_allclose(curvature(y, t), curvature(x, weights), 1e-5, 1e-5)
-        matrices = lambda x: jnp.linalg.norm(x.reshape(3, 2, 4), axis=(1, 2), keepdims=True)
-        np.testing.assert_allclose(matrices(x * scales[0]) / scales[0], matrices(x), 3e-6)
-
-
 def test_norms_at_the_ends_of_the_range() -> None:
     norm = jnp.linalg.norm
     assert norm(np.full(4, 300, np.float16)) == 600

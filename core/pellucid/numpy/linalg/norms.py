@@ -20,7 +20,6 @@ from pellucid._machine.higher_order.custom_jvp import custom_jvp
 from pellucid._machine.linalg.matrices import eye_like
 from pellucid._machine.linalg.solve import solve
 from pellucid._machine.linalg.svd import svd
-from pellucid._machine.primitives.conversion import stop_gradient
 from pellucid._machine.tracing import type_of
 from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.annotations import Axis
@@ -29,7 +28,6 @@ from pellucid.numpy.elementwise import abs as absolute, sqrt
 from pellucid.numpy.manipulation import canonical_axes, expand_dims, moveaxis, where
 from pellucid.numpy.number_kinds import conj, isnan, real
 from pellucid.numpy.reductions import max as greatest, min as least, static_axis, sum as total
-from pellucid.numpy.statistics import absolute_squares
 
 from .arguments import inexact, matrices, square_matrices
 
@@ -55,50 +53,49 @@ def _norm(x: ArrayLike, ord: int | float | str | None, axis: Axis, keepdims: boo
     )
 
 
+def _squares(x: ArrayLike) -> Any:
+    return real(x * conj(x)) if type_of(x).dtype.kind == "c" else x * x
+
+
 def _euclidean(x: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
     aval = type_of(x)
-    if not aval.size:
-        return sqrt(total(absolute_squares(x), axis=axes, keepdims=keepdims))
+    if len(axes) < aval.ndim or not aval.size:
+        return sqrt(total(_squares(x), axis=axes, keepdims=keepdims))
     # Squares of half-precision numbers are in the range of single precision, where they keep their digits.
     wide = x if dtypes.finfo(aval.dtype).bits >= 32 else x.astype(np.float32)
-    lengths = _lengths(axes, wide).astype(real(x).dtype)
-    return lengths if keepdims else lengths.squeeze(axes)
+    length = _length(wide).astype(real(x).dtype)
+    return expand_dims(length, axes) if keepdims else length
 
 
-def _lengths_of(axes: tuple[int, ...], x: Any) -> Any:
-    """Euclidean norms along `axes`, which stay with size 1.
-
-    Where sums of squares leave the range, `x` is read again, scaled by powers of two.
-    """
-    squares = total(absolute_squares(x), axis=axes, keepdims=True)
+def _length_of(x: Any) -> Any:
+    """The Euclidean norm of all of `x`, which is scaled by a power of two where its sum of squares leaves the range."""
+    squares = total(_squares(x))
     info = np.finfo(type_of(squares).dtype)
     # Within these bounds no significant square is subnormal, and derivatives of the root are finite.
     is_small, is_large = squares < math.sqrt(info.tiny), squares > math.sqrt(info.max)
     # 2^80 in single precision, which brings every sum of squares into the range.
     power = 2.0 ** (5 * info.maxexp // 8)
 
-    def scaled_norms() -> Any:
-        scale = where(is_small, power, where(is_large, 1 / power, 1)).astype(info.dtype)
-        sums = total(absolute_squares(x * scale), axis=axes, keepdims=True)
-        return sqrt(sums) / scale
+    def scaled_norm() -> Any:
+        scale = where(is_small, power, 1 / power).astype(info.dtype)
+        return sqrt(total(_squares(x * scale))) * where(is_small, 1 / power, power)
 
-    return cond_of((is_small | is_large).any(), scaled_norms, lambda: sqrt(squares))
+    return cond_of(is_small | is_large, scaled_norm, lambda: sqrt(squares))
 
 
-_lengths = custom_jvp(library_code(_lengths_of), nondiff_argnums=(0,))
+_length = custom_jvp(library_code(_length_of))
 
 
 @library_code
-def _lengths_jvp(axes: tuple[int, ...], primals: Any, tangents: Any) -> Any:
-    # `x / lengths` doesn't depend on the scale of `x`; at 0 it is NaN: there is no direction.
+def _length_jvp(primals: Any, tangents: Any) -> Any:
+    # `x / length` doesn't depend on the scale of `x`; at 0 it is NaN: there is no direction.
     [x], [x_dot] = primals, tangents
-    lengths = _lengths(axes, x)
-    directions = x / lengths
-    products = conj(directions) * x_dot if type_of(x).dtype.kind == "c" else directions * x_dot
-    return lengths, total(real(products), axis=axes, keepdims=True)
+    length = _length(x)
+    products = conj(x / length) * x_dot if type_of(x).dtype.kind == "c" else x / length * x_dot
+    return length, total(real(products))
 
 
-_lengths.defjvp(_lengths_jvp)
+_length.defjvp(_length_jvp)
 
 
 def _vector_norms(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> Any:
@@ -117,23 +114,8 @@ def _vector_norms(x: Any, ord: Any, axes: tuple[int, ...], keepdims: bool) -> An
         return total(absolute(x), **options)
     if ord == 2:
         return _euclidean(x, axes, keepdims)
-    magnitudes = absolute(x)
-    if not type_of(x).size:
-        return total(magnitudes**ord, **options) ** (1 / ord)
-    lengths = _power_norms(ord, axes, magnitudes)
-    return lengths if keepdims else lengths.squeeze(axes)
-
-
-def _power_norms(ord: float, axes: tuple[int, ...], magnitudes: Any) -> Any:
-    """Norms of order `ord` along `axes`, which stay with size 1, of scaled numbers where the powers leave the range."""
-    # The least number has the greatest of negative powers.
-    extreme = greatest if ord > 0 else least
-    most = extreme(stop_gradient(magnitudes), axis=axes, keepdims=True)
-    info = np.finfo(type_of(most).dtype)
-    limit = 2.0 ** min(info.maxexp / 2 / abs(ord), info.maxexp - 2)
-    is_outside = (most > limit) & (most < np.inf) | (most < 1 / limit) & (most > 0)
-    unit = where(is_outside, most, 1)
-    return unit * total((magnitudes / unit) ** ord, axis=axes, keepdims=True) ** (1 / ord)
+    powers = total(absolute(x) ** ord, **options)
+    return powers ** (1 / ord)
 
 
 def _matrix_norms(
