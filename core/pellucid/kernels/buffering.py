@@ -10,7 +10,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from pellucid._machine.base import Function, strict_zip
+from pellucid._machine.base import Function, UnsupportedError, strict_zip
 from pellucid._machine.higher_order.calls import Defined, JitParams
 from pellucid._machine.higher_order.loops import fori_loop
 from pellucid._machine.ir import (
@@ -120,8 +120,13 @@ class Pipeline(Shown, Defined[PipelineParams]):
 emit_pipeline_p = Pipeline()
 
 
-def run_pipeline(in_order: Function, found: Staged, refs: Sequence[Any]) -> None:
-    """Run `in_order` of references and views, which is the definition of the pipeline that `found` has with buffers."""
+def run_pipeline(
+    in_order: Function, found: Staged, refs: Sequence[Any], *, must_have_buffers: bool = False
+) -> None:
+    """Run `in_order` of references and views, which is the definition of the pipeline that `found` has with buffers.
+
+    Raises: UnsupportedError for a body that uses a reference of the pipeline itself, if that `must_have_buffers`.
+    """
     parts, own = parts_of("emit_pipeline", refs)
 
     def run(*operands: Any) -> Values:
@@ -130,6 +135,11 @@ def run_pipeline(in_order: Function, found: Staged, refs: Sequence[Any]) -> None
 
     program, consts = stage_open(run, types_of(own), None)
     if {*map(_key, consts)} & {*map(_key, own)}:  # the body itself uses a reference of the pipeline
+        if must_have_buffers:
+            raise UnsupportedError(
+                "the body of a pipeline that threads share can't use a reference of the pipeline itself.",
+                do="Read and write the blocks that it gets.",
+            )
         in_order(*refs)
         return
     operands = [*consts, *own]

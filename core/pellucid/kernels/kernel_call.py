@@ -58,6 +58,7 @@ from .copies import has_copies
 from .failures import Failures, Layout
 from .gpu import params as gpu
 from .gpu.memory import kind_of_block
+from .gpu.waiting import waits_for_threads
 from .grid import GridPosition, programs_of_kernel, within
 from .grid_checks import check_inside, check_visits_when_run, check_written
 from .mappings import (
@@ -67,7 +68,12 @@ from .mappings import (
     with_indices,
 )
 from .programs import GridKernel
-from .simulator.params import InterpretParams, simulation_of
+from .simulator.params import (
+    GpuInterpretParams,
+    InterpretParams,
+    gpu_simulation_of,
+    simulation_of,
+)
 from .specs import (
     BlockSpec,
     GridSpec,
@@ -286,7 +292,14 @@ class KernelDescription(NamedTuple):
     @property
     def simulator(self) -> InterpretParams | None:
         """How the kernel is simulated; None if it is compiled."""
-        is_of_gpus = isinstance(self.compiler_params, (triton.CompilerParams, gpu.CompilerParams))
+        if isinstance(self.compiler_params, gpu.CompilerParams):
+            return gpu_simulation_of(self.interpret)
+        if isinstance(self.interpret, GpuInterpretParams):
+            raise ArgumentTypeError(
+                f"{self.caller}: the simulator of GPUs runs kernels for them.",
+                do="State that it is one: `compiler_params=mosaic_gpu.CompilerParams()`.",
+            )
+        is_of_gpus = isinstance(self.compiler_params, triton.CompilerParams)
         return None if is_of_gpus else simulation_of(self.interpret)
 
     @property
@@ -297,8 +310,11 @@ class KernelDescription(NamedTuple):
     def __call__(self, *args: Any) -> Any:
         kernel, operands, out_tree, written = self._kernel(args)
         avals, debug = types_of(operands), DebugInfo("pallas_call", self.name)
-        if self.simulator is not None:
-            return self._simulated(kernel, operands, out_tree, written)
+        simulator = self.simulator
+        if simulator is None and waits_for_threads(kernel):
+            simulator = GpuInterpretParams(detect_races=True)
+        if simulator is not None:
+            return self._simulated(kernel, simulator, operands, out_tree, written)
         program, consts = stage_open(kernel.run, avals, debug)
         smooth = None
         if kernel.has_edges:
@@ -321,7 +337,12 @@ class KernelDescription(NamedTuple):
         return self._settled(results, out_tree, written)
 
     def _simulated(
-        self, kernel: GridKernel, operands: Values, out_tree: Any, written: Values
+        self,
+        kernel: GridKernel,
+        simulator: InterpretParams,
+        operands: Values,
+        out_tree: Any,
+        written: Values,
     ) -> Any:
         """The results of a call that the simulator runs."""
         avals, debug = types_of(operands), DebugInfo("pallas_call", self.name)
@@ -330,7 +351,9 @@ class KernelDescription(NamedTuple):
         def plain(*operands: Any) -> Values:
             return kernel.run(*operands, edge=zeros)[:n]
 
-        run = functools.partial(late("simulator of kernels"), kernel, self.simulator, plain)
+        # What waits for other threads has no program on values.
+        own = None if waits_for_threads(kernel) else plain
+        run = functools.partial(late("simulator of kernels"), kernel, simulator, own)
         program, consts = stage_open(lambda *xs: run(xs), avals, debug)
         smooth = None
         if kernel.has_edges and not has_copies(kernel.body.jaxpr):

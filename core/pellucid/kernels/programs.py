@@ -325,7 +325,10 @@ class Sweep:
         bounds = [_as_int32(n) for n in self.bounds]
         failures = [] if self.failure is None else [self._failure(ids, values, views)]
         if self.kernel.sites:
-            blocks[-1] = failures.pop()
+            blocks[-1] = failures[0]
+            # What may fail may be in a program that only devices run; then the body leaves it alone.
+            if self.failure in self.kernel.written:
+                failures = []
         # The body takes its constants, the position, traced sizes, then one block per reference.
         inputs = [*self.body.consts, *self.consts, *ids, *bounds, *blocks]
         inputs = inputs[: len(self.body.program.jaxpr.invars)]

@@ -268,7 +268,13 @@ def view_of(caller: str, ref: Any, index: Any) -> RefView:
             do="Pass the reference itself where it is batched or cut, and take the part inside.",
         )
     if not last.is_full or type(steps[-1][0]) is not RefIndex:
-        steps = (*steps, step)
+        joined = None
+        if type(steps[-1][0]) is RefIndex and getattr(ref.ref.aval.kind, "joins_views", False):
+            joined = indexing.compose(*steps[-1], *step)
+        if joined is not None:
+            steps = (*steps[:-1], (joined[0], tuple(joined[1])))
+        else:
+            steps = (*steps, step)
     return RefView(ref.ref, steps)
 
 

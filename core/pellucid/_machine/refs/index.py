@@ -151,6 +151,55 @@ def parse_index(caller: str, index: Any, shape: Shape) -> tuple[RefIndex, Values
     return RefIndex(shape, tuple(entries), _vector_position(entries, vectors)), operands
 
 
+def compose(
+    outer: RefIndex, outer_operands: Operands, inner: RefIndex, inner_operands: Operands
+) -> tuple[RefIndex, Values] | None:
+    """(the index of a part of a part, its operands); None where arrays of positions select one of them.
+
+    Positions within the part that only the run knows are moved to the nearest inside of it.
+    """
+    if has_vectors(outer_operands) or has_vectors(inner_operands):
+        return None
+    outer_rest, inner_rest, own_entries = map(iter, (outer_operands, inner_operands, inner.entries))
+    entries: list[ReferenceWindow | None] = []
+    operands: Values = []
+    for entry in outer.entries:
+        if entry is None:
+            entries.append(None)
+            operands.append(next(outer_rest))
+            continue
+        own = next(own_entries)
+        start = next(outer_rest) if entry.start is None else entry.start
+        if own is None:
+            by = _moved_inside(wrap_negative(next(inner_rest), entry.size), entry.size - 1)
+        elif own.start is None:
+            by = _moved_inside(next(inner_rest), entry.size - own.span)
+        else:
+            by = own.start
+        known = isinstance(start, (int, np.integer)) and isinstance(by, (int, np.integer))
+        at: Any = int(start) + int(by) * entry.stride if known else None
+        if at is None:
+            at = add(_as_index(start), mul(_as_index(by), np.int32(entry.stride)))
+        if own is None:
+            entries.append(None)
+            operands.append(_as_index(at))
+        else:
+            size, stride = own.size, entry.stride * own.stride
+            entries.append(ReferenceWindow(at if known else None, size, stride))
+            operands += [] if known else [at]
+    return RefIndex(outer.shape, tuple(entries), 0), operands
+
+
+def _as_index(x: Any) -> Any:
+    return np.int32(x) if isinstance(x, (int, np.integer)) else convert_element_type(x, _INT32)
+
+
+def _moved_inside(x: Any, most: int) -> Any:
+    if isinstance(x, (int, np.integer)):
+        return int(min(max(int(x), 0), most))
+    return clamp(np.int32(0), _as_index(x), np.int32(most))
+
+
 def _vector_position(entries: Sequence[ReferenceWindow | None], vectors: Ints) -> int:
     """Position of the axes of index arrays, as in NumPy: that of the first, or 0 if a slice is between them."""
     if not vectors:

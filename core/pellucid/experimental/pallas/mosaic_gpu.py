@@ -70,6 +70,10 @@ from pellucid.kernels.gpu.semaphores import (
     semaphore_signal_parallel as semaphore_signal_parallel,
     semaphore_wait as semaphore_wait,
 )
+from pellucid.kernels.gpu.specialized import (
+    PipelinePipeline as PipelinePipeline,
+    emit_pipeline_warp_specialized as emit_pipeline_warp_specialized,
+)
 from pellucid.kernels.gpu.transforms import (
     SwizzleTransform as SwizzleTransform,
     TilingTransform as TilingTransform,
@@ -77,6 +81,8 @@ from pellucid.kernels.gpu.transforms import (
     find_swizzle as find_swizzle,
     transpose_ref as transpose_ref,
 )
+
+from pellucid.kernels.simulator.params import GpuInterpretParams as InterpretParams
 
 GMEM, SMEM, TMEM, REGS = (
     MemorySpace.GMEM,
@@ -89,12 +95,12 @@ _REFUSED = {**BLACKWELL, **CLUSTERS, **DEVICES, **OTHERS}
 globals().update(_REFUSED)
 
 __all__ = [
-    "ACC", "Barrier", "BlockSpec", "ClusterBarrier", "CompilerParams", "GMEM", "Layout", "LoweringSemantics", "MemorySpace", "Mesh",
+    "ACC", "Barrier", "BlockSpec", "ClusterBarrier", "CompilerParams", "GMEM", "InterpretParams", "Layout", "LoweringSemantics", "MemorySpace", "Mesh",
     "NDLoopInfo", "OOBFillMode", "REGS", "RefType", "Replicated", "SMEM", "SemaphoreSignal", "SemaphoreType", "ShapeDtypeStruct",
     "SwizzleTransform", "TMEM", "Tiling", "TilingTransform", "TraceScope", "Transform", "WGMMAAccumulatorRef", "async_prefetch",
     "atomic_add", "atomic_and", "atomic_max", "atomic_min", "atomic_or", "atomic_xor", "barrier_arrive", "barrier_test", "barrier_wait",
     "broadcasted_iota", "commit_smem", "commit_smem_to_gmem_group", "copy_gmem_to_smem", "copy_smem_to_gmem", "emit_pipeline",
-    "find_swizzle", "griddepcontrol_launch_dependents", "griddepcontrol_wait", "kernel", "layout_cast", "load", "nd_loop", "planar_snake",
+    "PipelinePipeline", "emit_pipeline_warp_specialized", "find_swizzle", "griddepcontrol_launch_dependents", "griddepcontrol_wait", "kernel", "layout_cast", "load", "nd_loop", "planar_snake",
     "print_layout", "semaphore_signal", "semaphore_signal_parallel", "semaphore_wait", "set_max_registers", "transpose_ref",
     "wait_smem_to_gmem", "wgmma", "wgmma_accumulator_load", "wgmma_wait", *_REFUSED,
 ]  # fmt: skip

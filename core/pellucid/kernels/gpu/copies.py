@@ -26,7 +26,7 @@ from .barriers import barrier_of
 from .memory import ACC, Barrier, Memory, MemorySpace, check_kind, kind_of, refuse_clusters
 
 _TRUE = np.bool_(True)
-_REDUCTIONS: dict[str, Callable[[Any, Any], Any]] = {
+REDUCTIONS: dict[str, Callable[[Any, Any], Any]] = {
     "add": lambda old, new: old + new,
     "min": jnp.minimum,
     "max": jnp.maximum,
@@ -167,9 +167,9 @@ def copy_smem_to_gmem(
     Raises: ArgumentTypeError for references of other memories, shapes or dtypes; ArgumentValueError for another reduction.
     """
     _check_ends("copy_smem_to_gmem", dst, src)
-    if reduction_op is not None and reduction_op not in _REDUCTIONS:
+    if reduction_op is not None and reduction_op not in REDUCTIONS:
         raise ArgumentValueError(
-            f"copy_smem_to_gmem: `reduction_op` is one of {', '.join(map(repr, _REDUCTIONS))}.",
+            f"copy_smem_to_gmem: `reduction_op` is one of {', '.join(map(repr, REDUCTIONS))}.",
             got=f"got {reduction_op!r:.40}",
         )
     others = []
@@ -185,7 +185,7 @@ def copy_smem_to_gmem(
         source, target = views
         value = source[...]
         if reduction_op is not None:
-            value = _REDUCTIONS[reduction_op](load(target, mask=_TRUE), value)
+            value = REDUCTIONS[reduction_op](load(target, mask=_TRUE), value)
         store(target, value.astype(target.dtype), mask=others[0] if others else _TRUE)
         return []
 

@@ -72,6 +72,8 @@ class Memory(MemoryRef):
     """A type of scratch: an array in a memory of GPUs, which lies in it as `transforms` state."""
 
     transforms: tuple[Transform, ...] = ()
+    joins_views: ClassVar[bool] = True
+    """A part of a part is one index, so that threads which write several parts of a part write no more than these."""
 
     def get_ref_aval(self) -> AbstractRef:
         """The type of a reference to the array."""

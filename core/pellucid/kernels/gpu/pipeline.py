@@ -16,6 +16,7 @@ from pellucid._machine.base import (
     ArgumentValueError,
     Function,
     strict_zip,
+    tree_flatten,
     tree_leaves,
 )
 from pellucid._machine.higher_order.loops import fori_loop
@@ -211,10 +212,9 @@ class _Run(NamedTuple):
             _if(is_fetched, lambda: self.fetch(following))
             return None if init_carry is None else carry, visits
 
-        total = np.int32(grid.total) if isinstance(grid.total, int) else grid.total
         # For each result how many blocks of it are complete, which says what slot the next one has.
         visits = [np.int32(0)] * len(grid.results)
-        carry, _ = fori_loop(np.int32(0), total, step, (init_carry, visits))
+        carry, _ = carry_loop(grid.total, step, (init_carry, visits))
         if grid.results:
             wait_smem_to_gmem(0)
         return carry
@@ -232,6 +232,32 @@ class _Run(NamedTuple):
         is_last = (t == total - 1) | ~self.grid.is_same(k, t, t + 1)
         _if(is_last, lambda: copy_smem_to_gmem(block, part, commit_group=False))
         return visits + np.int32(is_last) if isinstance(is_last, np.bool_) else visits + is_last.astype(np.int32)  # fmt: skip
+
+
+def carry_loop(total: Any, step: Callable[[Any, Any], Any], carry: Any) -> Any:
+    """The last carry of `step(t, carry)` for `t` from 0 to below `total`. References in a carry stay where they are.
+
+    Raises: ArgumentValueError for a step that gives other references than it got.
+    """
+    leaves, tree = tree_flatten(carry)
+    fixed = {i: x for i, x in enumerate(leaves) if is_reference(x)}
+
+    def values(carried: Any) -> list[Any]:
+        found, own = tree_flatten(carried)
+        if own != tree or any(found[i] is not x for i, x in fixed.items()):
+            raise ArgumentValueError(
+                "a step of a pipeline returns a carry like the one that it gets, with the same references.",
+                got=f"{own}, not {tree}" if own != tree else "other references",
+            )
+        return [x for i, x in enumerate(found) if i not in fixed]
+
+    def whole(values: Any) -> Any:
+        rest = iter(values)
+        return tree.unflatten([fixed[i] if i in fixed else next(rest) for i in range(len(leaves))])
+
+    n = np.int32(total) if isinstance(total, int) else total
+    turn = lambda t, held: values(step(t, whole(held)))
+    return whole(fori_loop(np.int32(0), n, turn, values(carry)))
 
 
 def _if(condition: Any, function: Callable[[], None]) -> None:

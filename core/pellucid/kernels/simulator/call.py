@@ -43,6 +43,7 @@ from pellucid.kernels.programs import GridKernel
 from pellucid.kernels.semaphores import get_barrier_semaphore_p, semaphore_signal_p
 from pellucid.numpy import asarray
 
+from .blocks import BlockSweep
 from .machine import Machine
 from .params import InterpretParams
 from .plans import plan_of
@@ -78,6 +79,10 @@ class Simulation(NamedTuple):
         """The results for the operands of this device, or of all, along a leading axis."""
         n, kernel = self.n_devices, self.kernel
         machine = Machine(self.params, n, kernel.name, records=bool(_records))
+        if kernel.within_block is not None:
+            for record in _records:
+                record.append(machine)
+            return BlockSweep(machine, kernel, 0, operands, self.positions(device)).results()
         rows = [[x[d] for x in operands] for d in range(n)] if self.is_joint else [operands]
         devices = range(n) if self.is_joint else [device]
         sweeps = []

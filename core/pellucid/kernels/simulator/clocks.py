@@ -86,7 +86,7 @@ def _race(buffer: Buffer, first: Access, second: Access) -> CheckError:
     return CheckError(
         f"a race: nothing orders two accesses to {buffer}.",
         got=rows,
-        do="Wait for the copy, or let a semaphore order them: what happens first differs from run to run on a device.",
+        do="Wait for the copy, or let a semaphore or a barrier order them: what happens first differs from run to run on a device.",
     )
 
 

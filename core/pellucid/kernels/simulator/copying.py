@@ -25,10 +25,13 @@ class Window(NamedTuple):
 
     place: Place
     steps: tuple[tuple[Any, tuple[Any, ...]], ...]
+    nothing: Any = None
+    """What elements outside of the buffer are; undefined if that is None."""
 
     def value(self, array: np.ndarray) -> np.ndarray:
         """What the part holds in `array`, a buffer's."""
-        value = memory.read(array, self.place, memory.undefined_element(array.dtype))
+        nothing = memory.undefined_element(array.dtype) if self.nothing is None else self.nothing
+        value = memory.read(array, self.place, nothing)
         for step, operands in self.steps:
             value = memory.stepped(value, step, operands)
         return value
@@ -44,7 +47,7 @@ class Window(NamedTuple):
     def region(self, shape: tuple[int, ...]) -> Region:
         """The elements of an array of `shape` that it has."""
         if not any(type(step) is RefIndex for step, _ in self.steps):
-            return self.place.region
+            return memory.within(self.place.region, shape)
         positions = np.arange(int(np.prod(shape, dtype=np.int64))).reshape(shape)
         return memory.points_of(self.value(positions).ravel(), shape)
 

@@ -33,19 +33,19 @@ from pellucid._machine.refs.primitives import (
 )
 from pellucid._machine.tracing import ReferenceCell, bind
 from pellucid.kernels import copies, semaphores
+from pellucid.kernels.atomics import AtomicUpdate
 from pellucid.kernels.buffering import emit_pipeline_p
-from pellucid.kernels.specs import SemaphoreType
+from pellucid.kernels.gpu.memory import Barrier
+from pellucid.kernels.specs import SemaphoreType, SharedScratch
 
 from . import memory
 from .clocks import note_access
 from .copying import Window
 from .machine import BARRIER, Core, Wait, unused
 from .memory import Buffer
+from .phases import Barriers
 from .plans import Chunk, Plan, as_numpy, assign, plan_of, values_of
 from .semaphore import Semaphore, Semaphores
-
-if TYPE_CHECKING:
-    pass
 
 Run: TypeAlias = Generator[Wait | None, None, Values]
 
@@ -62,10 +62,10 @@ def run(jaxpr: Jaxpr, inputs: Sequence[Any], core: Core) -> Run:
             continue
         operands = values_of(step.operands, values)
         primitive = step.primitive
-        if (rule := _AT_ONCE.get(primitive)) is not None:
+        if (rule := AT_ONCE.get(primitive)) is not None:
             core.source = step.source
             found = rule(core, step, operands, plan)
-        elif (control := _IN_STEPS.get(primitive)) is not None:
+        elif (control := IN_STEPS.get(primitive)) is not None:
             core.source = step.source
             found = yield from control(core, step, operands)
         else:
@@ -110,7 +110,9 @@ def _place(
     return place
 
 
-def _note(core: Core, buffer: Buffer, region: memory.Region, *, is_write: bool) -> None:
+def note(core: Core, buffer: Buffer, region: memory.Region, *, is_write: bool) -> None:
+    """Take note of an access of a core. Raises: CheckError for a race."""
+    core.notes(buffer, region, is_write=is_write)
     if core.machine.finds_races:
         note_access(buffer, region, core, is_write=is_write)
     if core.machine.records:
@@ -126,7 +128,7 @@ def _nothing(core: Core, buffer: Buffer) -> Any:
 def _get(core: Core, equation: Equation, operands: Values, plan: Plan) -> Values:
     buffer, *rest = operands
     place = _place(core, "read", buffer, equation.params.index, rest)
-    _note(core, buffer, place.region, is_write=False)
+    note(core, buffer, place.region, is_write=False)
     return [memory.read(buffer.array, place, _nothing(core, buffer))]
 
 
@@ -135,9 +137,9 @@ def _swap(core: Core, equation: Equation, operands: Values, plan: Plan) -> Value
     place = _place(core, "write", buffer, equation.params.index, rest)
     old: Any = None
     if equation.results[0] in plan.used:
-        _note(core, buffer, place.region, is_write=False)
+        note(core, buffer, place.region, is_write=False)
         old = memory.read(buffer.array, place, _nothing(core, buffer))
-    _note(core, buffer, place.region, is_write=True)
+    note(core, buffer, place.region, is_write=True)
     memory.write(buffer.array, place, as_numpy(new))
     return [old]
 
@@ -145,7 +147,7 @@ def _swap(core: Core, equation: Equation, operands: Values, plan: Plan) -> Value
 def _add(core: Core, equation: Equation, operands: Values, plan: Plan) -> Values:
     buffer, new, *rest = operands
     place = _place(core, "write", buffer, equation.params.index, rest)
-    _note(core, buffer, place.region, is_write=True)
+    note(core, buffer, place.region, is_write=True)
     memory.write(buffer.array, place, as_numpy(new), add=True)
     return []
 
@@ -159,7 +161,9 @@ def _on_cells(core: Core, equation: Equation, operands: Values) -> Values:
     for buffer, cell, value in zip(operands, cells, before, strict=True):
         if type(cell) is ReferenceCell:
             is_written = cell.value is not value
-            _note(core, buffer, memory.whole_of(buffer.shape), is_write=is_written)
+            # Atomic operations of several cores are in some order, whatever it is.
+            plain = is_written and not isinstance(primitive, AtomicUpdate)
+            note(core, buffer, memory.whole_of(buffer.shape), is_write=plain)
             if is_written:
                 buffer.array[...] = as_numpy(cell.value)
     return results
@@ -186,12 +190,19 @@ def _new_ref(core: Core, equation: Equation, operands: Values, plan: Plan) -> Va
 
 def made(
     core: Core, name: str, space: Any, aval: Any, key: Any, value: Any = None
-) -> Buffer | Semaphores:
-    """A new buffer of a core, or new semaphores; what it holds is undefined without `value`."""
+) -> Buffer | Semaphores | Barriers:
+    """A new buffer of a core, or new semaphores or barriers; what it holds is undefined without `value`."""
+    if isinstance(space, SharedScratch):
+        if key not in core.shared:
+            core.shared[key] = made(core, name, space.space, aval, key, value)
+        return core.shared[key]
+    if isinstance(space, Barrier):
+        return Barriers(name, space, core.name)
     if isinstance(space, SemaphoreType):
         is_of_copies = space is SemaphoreType.DMA
         return core.machine.semaphores(name, aval.shape, core, key, is_of_copies=is_of_copies)
-    array = unused(aval, core.machine.params)
+    begins_at_zero = getattr(space, "begins_at_zero", False)
+    array = np.zeros(aval.shape, aval.dtype) if begins_at_zero else unused(aval, core.machine.params)
     if value is not None and not _is_none(space, value):
         array = np.array(value)
     return core.machine.buffer(name, str(space or "memory"), array, core, key)
@@ -299,25 +310,28 @@ def _wait(core: Core, equation: Equation, operands: Values) -> Run:
 # Copies ---------------------------------------------------------------------------------------------------------
 
 
-def _window(core: Core, what: str, view: Any) -> tuple[Buffer, Window]:
-    """(the buffer that a reference or a view is of, its window)."""
+def window(
+    core: Core, what: str, view: Any, *, outside: bool = False, nothing: Any = None
+) -> tuple[Buffer, Window]:
+    """(the buffer that a reference or a view is of, its window), which may lie `outside` if that is so stated: there is `nothing`."""
     steps: Any = getattr(view, "steps", ())
     buffer = view.ref if steps else view
     shape = buffer.array.shape if type(buffer) is Buffer else buffer.shape
     if steps and type(steps[0][0]) is RefIndex:
         (index, operands), *rest = steps
-        place = _place(core, what, buffer, index, operands)
+        place = memory.place_of(index, operands) if outside else _place(core, what, buffer, index, operands)
     else:
         place = memory.Place(tuple([slice(None)] * len(shape)), None, memory.whole_of(shape), None)
         rest = steps
     # Operands as they are now: the copy reads them later.
-    return buffer, Window(place, tuple([(s, tuple(map(as_numpy, o))) for s, o in rest]))
+    steps = tuple([(s, tuple(map(as_numpy, o))) for s, o in rest])
+    return buffer, Window(place, steps, nothing)
 
 
 def _start(core: Core, equation: Equation, operands: Values) -> Run:
     params, machine = equation.params, core.machine
     [src, dst, send, recv], others = semaphores.views_of(params, operands)
-    source, target = _window(core, "read", src), _window(core, "write", dst)
+    source, target = window(core, "read", src), window(core, "write", dst)
     device = memory.scalar(others[0]) if params.has_device else core.device
     sems: list[Semaphore | None] = []
     for view, is_there in ((send, False), (recv, True)):
@@ -398,7 +412,8 @@ def _pipeline(core: Core, equation: Equation, operands: Values) -> Run:
     return []
 
 
-_AT_ONCE: dict[Any, Callable[[Core, Equation, Values, Plan], Values]] = {
+# How a primitive is run: at once, or in steps between which others take turns.
+AT_ONCE: dict[Any, Callable[[Core, Equation, Values, Plan], Values]] = {
     get_p: _get,
     swap_p: _swap,
     addupdate_p: _add,
@@ -411,7 +426,7 @@ _AT_ONCE: dict[Any, Callable[[Core, Equation, Values, Plan], Values]] = {
     semaphores.semaphore_read_p: _read_semaphore,
     semaphores.get_barrier_semaphore_p: _barrier,
 }
-_IN_STEPS: dict[Any, Callable[[Core, Equation, Values], Run]] = {
+IN_STEPS: dict[Any, Callable[[Core, Equation, Values], Run]] = {
     semaphores.semaphore_wait_p: _wait,
     copies.dma_start_p: _start,
     copies.dma_wait_p: _wait_for_copy,

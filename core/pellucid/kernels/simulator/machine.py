@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -42,6 +42,42 @@ class Wait(NamedTuple):
     decrement: bool
     what: str
 
+    def ends(self, core: Core) -> bool:
+        """Whether it ends now, after copies that it waits for have gone on."""
+        sem, random = self.sem, core.machine.random
+        while sem.count < self.value and sem.pending:
+            k = 0
+            if random is not None:
+                # Copies to one device arrive in the order of their starts.
+                firsts = {c.issuer: i for i, c in reversed([*enumerate(sem.pending)])}
+                k = int(random.choice(sorted(firsts.values())))
+            sem.pending[k].goes_on_for(sem)
+        if sem.count < self.value:
+            return False
+        start = core.time
+        core.time = max(core.time, sem.take(core, self.value, decrement=self.decrement))
+        core.note("wait", start, sem.name)
+        return True
+
+    def text(self) -> str:
+        """What is missing, for messages."""
+        unit = " bytes" if self.what == "dma_wait" else ""
+        return (
+            f"waits for {self.value}{unit} of semaphore {self.sem.name}, which has {self.sem.count}"
+        )
+
+
+class Waiting(Protocol):
+    """What a core waits for."""
+
+    def ends(self, core: Any) -> bool:
+        """Whether it ends now, after what it waits for has gone on."""
+        ...
+
+    def text(self) -> str:
+        """What is missing, for messages."""
+        ...
+
 
 class Core(Agent):
     """A core of a device, and where it is in its programs."""
@@ -55,12 +91,14 @@ class Core(Agent):
         self.source: Any = None
         self.program = ""
         self.time = 0.0
-        self.waiting: Wait | None = None
-        self.run: Generator[Wait | None, None, Any]
+        self.waiting: Waiting | None = None
+        self.run: Generator[Waiting | None, None, Any]
         self.positions: dict[Any, int] = {}
         """The position along each axis of the mesh."""
         self.visits: dict[Any, int] = {}
         """How often each equation has made references."""
+        self.shared: dict[Any, Any] = {}
+        """Scratch that it has in common with other cores, by key."""
         machine.cores.append(self)
 
     def text(self) -> str:
@@ -72,6 +110,9 @@ class Core(Agent):
             self.machine.trace.append(
                 Event(self.device, self.core, self.program, kind, describe(self.source), buffer, n_bytes, start, self.time)
             )  # fmt: skip
+
+    def notes(self, buffer: Buffer, region: memory.Region, *, is_write: bool) -> None:
+        """Take note of an access of its own."""
 
     def computes(self, cost: int) -> None:
         """Let it compute that many elements."""
@@ -101,6 +142,8 @@ class Machine:
         self.shared: dict[Any, Any] = {}
         """Buffers and semaphores by (device, core or None, key)."""
         self._n_agents = 0
+        self.agents, self.advice = "device", _ADVICE
+        """What its cores are called, and what is advised where they wait for each other."""
 
     def next_agent(self) -> int:
         """A number for another agent."""
@@ -200,9 +243,9 @@ class Machine:
         while alive:
             has_moved = False
             for core in self._in_turn(alive):
-                if core.waiting is not None and not self._ends(core, core.waiting):
+                if core.waiting is not None and not core.waiting.ends(core):
                     continue
-                has_moved = True
+                has_moved, core.waiting = True, None
                 try:
                     core.waiting = next(core.run)
                 except StopIteration:
@@ -215,39 +258,18 @@ class Machine:
         order = range(len(cores)) if self.random is None else self.random.permutation(len(cores))
         return [cores[i] for i in order]
 
-    def _ends(self, core: Core, wait: Wait) -> bool:
-        """Whether a wait ends now, after copies that it waits for have gone on."""
-        sem = wait.sem
-        while sem.count < wait.value and sem.pending:
-            k = 0
-            if self.random is not None:
-                # Copies to one device arrive in the order of their starts.
-                firsts = {c.issuer: i for i, c in reversed([*enumerate(sem.pending)])}
-                k = int(self.random.choice(sorted(firsts.values())))
-            sem.pending[k].goes_on_for(sem)
-        if sem.count < wait.value:
-            return False
-        start = core.time
-        core.time = max(core.time, sem.take(core, wait.value, decrement=wait.decrement))
-        core.note("wait", start, sem.name)
-        core.waiting = None
-        return True
-
     def _deadlock(self, cores: Sequence[Core]) -> CheckError:
         rows = []
         for core in cores:
-            wait: Any = core.waiting
             line = describe(core.source)
             where = "" if line is None else f", {line}"
-            unit = " bytes" if wait.what == "dma_wait" else ""
-            rows.append(
-                f"{core.text()} waits for {wait.value}{unit} of semaphore {wait.sem.name}, which has {wait.sem.count}{where}"
-            )
+            wait: Any = core.waiting
+            rows.append(f"{core.text()} {wait.text()}{where}")
         more = len(rows) - 16
         return CheckError(
-            f"a deadlock in the kernel `{self.name}`: no device can go on; each would wait forever.",
+            f"a deadlock in the kernel `{self.name}`: no {self.agents} can go on; each would wait forever.",
             got=[*rows[:16], *([f"and {more} more"] if more > 0 else [])],
-            do="Signal each semaphore as often as it is waited for, before the wait, or on another device.",
+            do=self.advice,
         )
 
     def _check_end(self) -> None:
@@ -274,6 +296,7 @@ class Machine:
                 )
 
 
+_ADVICE = "Signal each semaphore as often as it is waited for, before the wait, or on another device."
 BARRIER = "barrier"
 """The key of the barrier semaphore."""
 

@@ -201,18 +201,34 @@ def read(array: np.ndarray, place: Place, nothing: Any) -> np.ndarray:
         return np.array(array[place.index])
     region: Any = place.region
     values = np.full([len(r) for r in region.ranges], nothing, array.dtype)
-    inside = [[k for k in r if 0 <= k < n] for r, n in zip(region.ranges, array.shape, strict=True)]
-    target = [
-        [i for i, k in enumerate(r) if 0 <= k < n]
-        for r, n in zip(region.ranges, array.shape, strict=True)
-    ]
+    target, inside = _inside(region.ranges, array.shape)
     values[np.ix_(*target)] = array[np.ix_(*inside)]
     kept = tuple([0 if not isinstance(e, slice) else slice(None) for e in place.index])
     return values[kept]
 
 
+def _inside(ranges: Sequence[range], shape: tuple[int, ...]) -> tuple[list[Any], list[Any]]:
+    """For each axis (which of the positions lie inside, by their number; these positions)."""
+    inside = [[k for k in r if 0 <= k < n] for r, n in zip(ranges, shape, strict=True)]
+    numbers = [
+        [i for i, k in enumerate(r) if 0 <= k < n] for r, n in zip(ranges, shape, strict=True)
+    ]
+    return numbers, inside
+
+
+def within(region: Region, shape: tuple[int, ...]) -> Region:
+    """The elements of a region that an array of `shape` has."""
+    if isinstance(region, Points):
+        return region
+    cut = []
+    for r, n in zip(region.ranges, shape, strict=True):
+        inside = [k for k in (r[:1], r[-1:]) if len(k) and 0 <= k[0] < n]
+        cut.append(r if len(inside) == 2 or not len(r) else range(0, 0) if not (held := [k for k in r if 0 <= k < n]) else range(held[0], held[-1] + 1, r.step))  # fmt: skip
+    return Box(tuple(cut))
+
+
 def write(array: np.ndarray, place: Place, value: Any, *, add: bool = False) -> None:
-    """Write to the part of `array` at a place, which isn't outside; elements that lead nowhere are dropped."""
+    """Write to the part of `array` at a place; elements that lie outside are dropped."""
     if place.positions is not None:
         inside = place.positions >= 0
         flat, at = array.reshape(-1), place.positions[inside]
@@ -221,6 +237,15 @@ def write(array: np.ndarray, place: Place, value: Any, *, add: bool = False) -> 
             np.add.at(flat, at, new)
         else:
             flat[at] = new
+    elif place.outside is not None:
+        region: Any = place.region
+        value = np.broadcast_to(value, [len(r) for r, e in zip(region.ranges, place.index, strict=True) if isinstance(e, slice)])  # fmt: skip
+        value = value.reshape([len(r) for r in region.ranges])
+        source, target = _inside(region.ranges, array.shape)
+        if add:
+            array[np.ix_(*target)] += value[np.ix_(*source)]
+        else:
+            array[np.ix_(*target)] = value[np.ix_(*source)]
     elif add:
         array[place.index] += value
     else:

@@ -79,6 +79,26 @@ class InterpretParams:
         return self.vector_clock_size or 2 * num_devices * self.num_cores_or_threads
 
 
+@dataclasses.dataclass(frozen=True, kw_only=True)
+class GpuInterpretParams(InterpretParams):
+    """Let a kernel run in a simulator of the blocks of a GPU, one after another: of shared memory, barriers, copies, products, and threads.
+
+    What runs beside a thread happens as late as a wait allows, or with "eager" when it starts. `detect_races` raises where two accesses to one element,
+    one of which writes, aren't ordered, between threads, copies, products and blocks. With a `random_seed` threads take turns in a random order. The other
+    parameters are as in `tpu.InterpretParams`; `num_tma_threads_per_device` changes nothing, as each copy has a clock of its own.
+
+    >>> GpuInterpretParams(detect_races=True).uninitialized_memory
+    'nan'
+    """
+
+    num_tma_threads_per_device: int = 1
+
+
+def gpu_simulation_of(interpret: Any) -> InterpretParams | None:
+    """How a kernel for GPUs is simulated whose call states `interpret`; None if it runs compiled."""
+    return interpret if isinstance(interpret, InterpretParams) else None
+
+
 def simulation_of(interpret: Any) -> InterpretParams | None:
     """How a kernel is simulated whose call states `interpret`; None if it runs compiled."""
     if isinstance(interpret, InterpretParams):

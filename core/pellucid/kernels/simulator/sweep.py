@@ -40,6 +40,9 @@ class Block(NamedTuple):
 class Sweep:
     """The programs of a kernel on one device, for operands as NumPy arrays: traced sizes of the grid, scalars, inputs."""
 
+    array_space = "hbm"
+    """The name of the memory that operands and results lie in."""
+
     def __init__(
         self,
         machine: Machine,
@@ -68,13 +71,18 @@ class Sweep:
         """What programs have written to arrays that are inputs, too: the region, and which program."""
         n_programs = math.prod(self.grid)
         self.places = [None if m is None else self._places(m, n_programs) for m in kernel.mappings]
+        self.start()
+
+    def start(self) -> None:
+        """Let cores begin with their programs."""
+        machine, device = self.machine, self.device
         n_cores = self.params.num_cores_or_threads
         rows = self._order()
         for k in range(n_cores):
             core = Core(machine, device, k)
             mine = [t for t, part in rows if part == k]
             # Made now, so that other devices find them whenever they come.
-            core.run = self._programs(core, mine, self._references(core))
+            core.run = self.programs(core, mine, self.references(core))
 
     def results(self) -> list[np.ndarray]:
         """The arrays of the results, when all cores have come to their ends."""
@@ -182,14 +190,18 @@ class Sweep:
 
     # Programs -------------------------------------------------------------------------------------------------
 
-    def _programs(self, core: Core, numbers: Sequence[int], refs: list[Any]) -> Run:
+    def program_text(self, ids: tuple[int, ...]) -> str:
+        """The position in the grid, for messages."""
+        return f" in program {ids}" if ids and not self.core_axes else ""
+
+    def programs(self, core: Core, numbers: Sequence[int], refs: list[Any]) -> Run:
         """Run these programs one after another."""
         kernel, recorder = self.kernel, self.params.grid_point_recorder
         held: dict[int, Block] = {}
         for t in numbers:
             ids = tuple([int(i) for i in np.unravel_index(t, self.grid)]) if self.grid else ()
             core.positions = self.positions | dict(zip(self.core_axes, ids, strict=False))
-            core.program = f" in program {ids}" if ids and not self.core_axes else ""
+            core.program = self.program_text(ids)
             if recorder is not None:
                 recorder(tuple(map(np.int32, ids)), np.int32(core.core))
             for i, mapping in enumerate(kernel.mappings):
@@ -211,7 +223,7 @@ class Sweep:
             self._leave(core, i, block, refs[i])
         return []
 
-    def _references(self, core: Core) -> list[Any]:
+    def references(self, core: Core) -> list[Any]:
         """What the references of the kernel are on a core: arrays of the device, buffers for blocks, scratch."""
         kernel, machine = self.kernel, self.machine
         refs = []
@@ -244,7 +256,7 @@ class Sweep:
         found = self.machine.shared.get((self.device, None, ("ref", at)))
         if found is None:
             name = self.names[i] or f"reference {i}"
-            found = self.machine.buffer(name, "hbm", self.arrays[i], core, ("ref", at), shared=True)
+            found = self.machine.buffer(name, self.array_space, self.arrays[i], core, ("ref", at), shared=True)
         return found
 
     def _block(self, core: Core, i: int, block: Block) -> np.ndarray:
