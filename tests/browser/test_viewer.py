@@ -22,7 +22,7 @@ Show = Callable[..., Page]
 VIEWS = [*sample_records.OF_EACH_KIND, "mlp", "transformer", "control_flow", "empty", "nothing", "sharded_function",
          "sharded_function_4096", "sharded_unevenly"]  # fmt: skip
 FITTING = [
-    *sample_records.OF_EACH_KIND, "sharding_simple", "compiled_step", "diff_wrapped", "array_values", "grid_race"
+    *sample_records.OF_EACH_KIND, "sharding_simple", "compiled_step", "diff_wrapped", "array_values", "grid_race", "runs_deadlock",
 ]  # fmt: skip
 WINDOWS = [(1600, 1000), (900, 700), (740, 700), (620, 700), (420, 700), (304, 520), (160, 120)]
 
@@ -555,6 +555,59 @@ def test_a_program_of_a_grid_is_chosen_by_pointer_slider_and_keys(show: Show) ->
     result = page.get_by_role("img", name="result o_ref")
     result.hover(position={"x": 10, "y": 10})
     expect(page.locator("output", has_text="4 programs, moved 1 ×")).to_be_visible()
+
+
+RUNS = ["runs_blocks", "runs_pipeline", "runs_256_steps", "runs_deadlock", "runs_race"]
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("sample", RUNS)
+def test_the_timeline_of_a_kernel_is_drawn(show: Show, sample: str, scheme: str) -> None:
+    page = show(sample, size=(900, 900), scheme=scheme)
+    picture = page.locator(".pl-run-canvas canvas")
+    expect(picture).to_be_visible()
+    colors = """each => {
+      const { data } = each.getContext('2d').getImageData(0, 0, each.width, each.height);
+      return new Set(new Uint32Array(data.buffer)).size;
+    }"""
+    page.wait_for_function("each => each.width > 300", arg=picture.element_handle())
+    assert picture.evaluate(colors) > 3
+    page.screenshot(path=OUTPUT / f"{sample}_{scheme}.png", full_page=True)
+
+
+def test_marks_of_a_timeline_say_their_line_and_bytes(show: Show) -> None:
+    page = show("runs_gather", size=(1200, 900))
+    picture, tooltip = page.locator(".pl-run-canvas canvas"), page.locator(".pl-run .pl-tooltip")
+    says = page.locator(".pl-run-event")
+    # The second row of device 0: its copies, of which the second goes to its neighbour.
+    picture.hover(position={"x": 400, "y": 44})
+    expect(tooltip).to_contain_text("device 0 sends `o_ref` in hbm to `o_ref` in hbm of device 1")
+    expect(tooltip).to_contain_text("1 KiB, 2 steps")
+    expect(tooltip).to_contain_text("line")
+    picture.click(position={"x": 400, "y": 30})
+    expect(says).to_contain_text("device 0 waits for copy of")
+    expect(says.locator("code")).to_have_text("copy.wait()")
+    picture.press("Escape")
+    expect(says).to_contain_text("Point at a mark")
+
+
+def test_a_timeline_is_zoomed_and_lit_by_line(show: Show) -> None:
+    page = show("runs_gather", size=(1200, 900))
+    picture, note = page.locator(".pl-run-canvas canvas"), page.get_by_role("status")
+    page.get_by_role("button", name="Zoom in").click()
+    expect(note).to_have_text("8.017 steps from 4.008 steps on")
+    picture.press("Home")
+    expect(note).to_have_text("8.017 steps from 0 steps on")
+    page.get_by_role("button", name="Show all").click()
+    expect(note).to_contain_text("Ctrl and the wheel zoom")
+    before = picture.screenshot()
+    row = page.locator("tbody tr").first
+    row.press("Enter")
+    expect(row).to_have_attribute("data-chosen", "")
+    page.wait_for_timeout(100)
+    assert picture.screenshot() != before
+    row.press("Enter")
+    expect(row).not_to_have_attribute("data-chosen", "")
 
 
 def test_a_grid_marks_races_and_unwritten_elements_in_red(show: Show) -> None:

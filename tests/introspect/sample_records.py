@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
+import pellucid as pl
 from pellucid.analysis import program
 from tests.introspect import (
     sample_arrays as arrays,
@@ -20,6 +21,7 @@ from tests.introspect import (
     sample_profiles as profiles,
     sample_programs as programs,
     sample_recordings as recordings,
+    sample_runs as runs,
     sample_shardings as shardings,
     sample_stages as stages,
     traced_programs as traced,
@@ -91,6 +93,13 @@ SAMPLES: dict[str, Callable[[], object]] = {
     "grid_unseen": grids.unseen,
     "grid_race": grids.race,
     "grid_overlapping": grids.overlapping,
+    "runs_blocks": runs.blocks,
+    "runs_pipeline": runs.pipeline,
+    "runs_gather": runs.gather,
+    "runs_256_steps": runs.long_ring,
+    "runs_deadlock": runs.deadlock,
+    "runs_race": runs.race,
+    "runs_empty": runs.empty,
     "memory": facts.memory,
     "miss": facts.miss,
     "misses": facts.misses,
@@ -109,7 +118,7 @@ SAMPLES: dict[str, Callable[[], object]] = {
 OF_EACH_KIND = (
     "train_step", "lens", "ladder", "diff", "compiled", "sharding_4d", "sharded_calls", "what_if", "profile_8_devices",
     "profile_comparison", "recording", "gradient", "divergence", "finding", "unequal_runs", "array_values_parts", "memory", "miss", "misses",
-    "function", "error", "grid_causal",
+    "function", "error", "grid_causal", "runs_gather",
 )  # fmt: skip
 """A sample of each kind of record that is shown by itself. What holds of every view is tested with these."""
 
@@ -123,4 +132,6 @@ def write(folder: Path, names: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    # As in the tests: runs on eight devices are among the samples.
+    pl.config.update("jax_num_cpu_devices", 8)
     write(Path(sys.argv[1]), sys.argv[2:] or list(SAMPLES))

@@ -14,6 +14,7 @@ import pytest
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid import introspect
+from pellucid.experimental import pallas
 from pellucid.experimental.pallas import BlockSpec, pallas_call, tpu
 from pellucid.introspect.errors import ArgumentTypeError
 from pellucid_viz import formatters
@@ -45,6 +46,16 @@ def failure() -> Figure:
     return Figure(pl.introspect.error(raised.value))
 
 
+def stuck(x):
+    """A kernel that waits for a signal that nobody gives."""
+
+    def stops(x_ref, o_ref, sem):
+        o_ref[...] = x_ref[...]
+        pallas.semaphore_wait(sem)
+
+    return pallas_call(stops, x, scratch_shapes=[tpu.SemaphoreType.REGULAR])(x)
+
+
 def racing(x):
     """A kernel whose parallel programs write one block, which is refused."""
 
@@ -72,6 +83,7 @@ FIGURES = {
         "model=8 (8 devices)",
     ),
     "error": (failure, "b: f32[4,5]"),
+    "kernel_timelines": (lambda: pl.viz.timeline(stuck)(X), "! a deadlock in the kernel `stops`"),
     "kernel_grids": (lambda: pl.viz.grid(racing)(X), "! pallas_call of `scaled`: programs along"),
 }
 
@@ -153,6 +165,16 @@ def test_a_grid_says_in_red_what_is_wrong_and_lists_its_operands():
     assert '<p class="pl-removed">pallas_call of `scaled`' in figure.static
     assert figure.static.count("<tr") == 3
     assert "no kernel is called" in repr(pl.viz.grid(f)(X))
+
+
+def test_a_timeline_says_in_red_what_failed_and_draws_the_run():
+    figure = pl.viz.timeline(stuck)(X)
+    assert '<pre class="pl-removed">a deadlock' in figure.static
+    # Its block comes, for which it waits, and then it waits forever.
+    assert figure.static.count("<rect") == 3
+    assert "line of yours" not in repr(figure)
+    assert "no kernel ran" in repr(pl.viz.timeline(f)(X))
+    assert "no kernel ran" in pl.viz.timeline([]).static
 
 
 def test_what_is_no_function_is_refused():

@@ -21,6 +21,7 @@ _NAMES = (
     "profile_comparison",
     "program",
     "sharding",
+    "timeline",
     "what_if",
 )
 

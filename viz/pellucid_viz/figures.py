@@ -266,6 +266,27 @@ def grid(function: Callable[..., Any]) -> Callable[..., Figure]:
     return lambda *args: Figure(analysis.kernel_grids(function, *args))
 
 
+def timeline(x: Any, *, params: Any = None) -> Any:
+    """Kernels in the simulator: for each core and device when it computed and waited, which copies were in flight, and which lines waited longest.
+
+    `timeline(f)(*args)` runs `f` with its kernels in the simulator, with `params` (`tpu.InterpretParams`) for calls that state none. A run that
+    fails is shown up to there, with the error and the cores that wait forever. Runs that `simulator.call.recorded` has collected are shown at once.
+
+    >>> from pellucid.experimental.pallas import BlockSpec, pallas_call
+    >>> def double(x_ref, o_ref):
+    ...     o_ref[...] = x_ref[...] * 2
+    >>> x, row = jnp.zeros((32, 128)), BlockSpec((8, 128), lambda i: (i, 0))
+    >>> print(timeline(pallas_call(double, x, grid=4, in_specs=[row], out_specs=row))(x))
+    kernel `double` on 1 device: 26 steps
+      cores compute 15.4 % of the time and wait 84.6 %
+      32.0 KiB copied
+      ...
+    """
+    if is_function(x):
+        return lambda *args: Figure(analysis.kernel_timelines(x, *args, params=params))
+    return Figure(analysis.machine_timelines([*x] if isinstance(x, (list, tuple)) else [x]))
+
+
 def misses(n: int = 20) -> Figure:
     """The latest `n` traces and compilations of jitted functions with their reasons, newest first.
 

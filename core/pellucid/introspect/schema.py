@@ -1120,3 +1120,121 @@ class KernelGridsRecord(ViewRecord):
     """Number of the program that is selected first in the first kernel; -1 for the first one."""
     schema_version: int = SCHEMA_VERSION
     kind: Literal["kernel_grids"] = "kernel_grids"
+
+
+# Runs of kernels in the simulator
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedLineRecord(Record):
+    """A line of the user's in a simulated kernel."""
+
+    source: SourceRecord | None
+    """None for what belongs to no line of the user's."""
+    line: int
+    text: str
+    """File or cell, number and code in one line of text."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedCoreRecord(Record):
+    """What a core of a simulated device did, in steps of simulated time."""
+
+    device: int
+    core: int
+    compute_steps: float
+    wait_steps: float
+    copy_steps: float
+    """Time in which at least one copy that it has started is in flight."""
+    hidden_steps: float
+    """The part of `copy_steps` in which it computes: double buffering makes it large."""
+    end: float
+    """When its last program ended."""
+    first_lane: int
+    """Index of its own lane among all lanes."""
+    lane_count: int
+    """One lane for the core, then lanes for its copies: as many as are in flight at once, up to four."""
+    stuck: str
+    """What it waits for forever; empty if it came to its end."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedEventColumns(Record):
+    """What cores and copies did, in the order of lanes, then of time. Entries of `count` > 1 stand for several that lie close together."""
+
+    lane: list[int]
+    kind: list[int]
+    """Index into `SIMULATED_KINDS`."""
+    begin: list[float]
+    end: list[float]
+    line: list[int]
+    """Index into `SimulatedKernelRecord.lines`."""
+    label: list[int]
+    """Index into `SimulatedKernelRecord.strings`: the semaphore of a wait or signal, the buffers of a copy."""
+    program: list[int]
+    """Index into `strings`: the position in the grid."""
+    n_bytes: list[int]
+    """Bytes of copies."""
+    count: list[int]
+    busy: list[float]
+    """Steps of all that the entry stands for; less than its length if there are gaps."""
+
+
+SIMULATED_KINDS = (
+    "compute", "wait", "stuck", "signal", "fault", "in", "out", "within", "send", "in flight",
+)  # fmt: skip
+"""Kinds of events: a core computes, waits, waits forever, signals, fails; copies into fast memory, out of it, within one kind of memory,
+to another device; and copies that hadn't ended when the run failed."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedWaitRecord(Record):
+    """A line at which cores waited."""
+
+    line: int
+    """Index into `SimulatedKernelRecord.lines`."""
+    what: str
+    """What they waited for."""
+    steps: float
+    """Of all cores together."""
+    count: int
+    core_count: int
+    share: float
+    """Share of the time of all cores from the beginning to the end of the run."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SimulatedKernelRecord(Record):
+    """A run of a kernel in the simulator: what each core and each copy did when."""
+
+    name: str
+    device_count: int
+    steps: float
+    """When the last core or copy ended: 1024 bytes copied, or elements computed, are one step, and a copy takes one more."""
+    strings: list[str]
+    lines: list[SimulatedLineRecord]
+    cores: list[SimulatedCoreRecord]
+    events: SimulatedEventColumns
+    kinds: list[str]
+    """Names of the kinds of events."""
+    event_count: int
+    """Number of events before those that lie close together were joined."""
+    waits: list[SimulatedWaitRecord]
+    """The lines with the longest waits, the longest first."""
+    copied_bytes: int
+    sent_bytes: int
+    """Bytes of copies to other devices."""
+    fault: str
+    """The error that ended the run; empty without one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelTimelinesRecord(ViewRecord):
+    """The kernels that ran in the simulator, in the order of their calls."""
+
+    name: str
+    kernels: list[SimulatedKernelRecord]
+    hidden_count: int
+    """Number of runs that are left out."""
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["kernel_timelines"] = "kernel_timelines"

@@ -34,6 +34,7 @@ from .specs import (
     Blocked,
     BlockSpec,
     BoundedSlice,
+    Buffered,
     Element,
     Indirect,
     Squeezed,
@@ -343,3 +344,11 @@ def _looked_at(mapping: BlockMapping, table: np.ndarray, ids: np.ndarray) -> Blo
         if axes:
             known[i] = Along(axes[0])
     return mapping._replace(dims=tuple(dims), known=tuple(known), indices=table)
+
+
+def buffers_of(mapping: BlockMapping) -> int:
+    """Number of buffers of a block: one for what never moves, else two unless the user says otherwise."""
+    mode = mapping.spec.pipeline_mode
+    if isinstance(mode, Buffered):
+        return mode.buffer_count
+    return 1 if all(isinstance(known, int) for known in mapping.known) else 2

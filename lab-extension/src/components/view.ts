@@ -26,6 +26,7 @@ import { RecordingView, recordingStyle } from './debugger/recording_view';
 import { unequalRunsView } from './debugger/unequal_runs_view';
 import { namedValueStyle } from './debugger/way_and_values';
 import { GridView, gridStyle } from './grid/grid_view';
+import { TimelinesView, timelinesStyle } from './simulator/timelines_view';
 import { functionCard, functionsStyle, type OpenProgram } from './facts/functions_list';
 import { ArrayValuesView, arrayValuesStyle, type ArrayEvents } from './values/array_values_view';
 import { canvasPaneStyle } from './canvas_pane';
@@ -135,6 +136,7 @@ export function mount(host: HTMLElement, record: unknown, options: ViewOptions =
     namedValueStyle,
     gradientStyle,
     gridStyle,
+    timelinesStyle,
     arrayValuesStyle,
     recompilationStyle,
     functionsStyle,
@@ -252,6 +254,8 @@ function viewOf(
       return gradientView(record, events);
     case 'kernel_grids':
       return new GridView(root, record, events.notebook);
+    case 'kernel_timelines':
+      return new TimelinesView(root, record, events.notebook);
     case 'recording':
       return new RecordingView(record);
     case 'error':

@@ -1010,3 +1010,107 @@ export interface KernelGridsRecord {
   readonly schema_version: number;
   readonly kind: "kernel_grids";
 }
+
+/** A line of the user's in a simulated kernel. */
+export interface SimulatedLineRecord {
+  /** None for what belongs to no line of the user's. */
+  readonly source: SourceRecord | null;
+  readonly line: number;
+  /** File or cell, number and code in one line of text. */
+  readonly text: string;
+}
+
+/** What a core of a simulated device did, in steps of simulated time. */
+export interface SimulatedCoreRecord {
+  readonly device: number;
+  readonly core: number;
+  readonly compute_steps: number;
+  readonly wait_steps: number;
+  /** Time in which at least one copy that it has started is in flight. */
+  readonly copy_steps: number;
+  /** The part of `copy_steps` in which it computes: double buffering makes it large. */
+  readonly hidden_steps: number;
+  /** When its last program ended. */
+  readonly end: number;
+  /** Index of its own lane among all lanes. */
+  readonly first_lane: number;
+  /**
+   * One lane for the core, then lanes for its copies: as many as are in flight at once, up to four.
+   */
+  readonly lane_count: number;
+  /** What it waits for forever; empty if it came to its end. */
+  readonly stuck: string;
+}
+
+/**
+ * What cores and copies did, in the order of lanes, then of time. Entries of `count` > 1 stand for several that lie close together.
+ */
+export interface SimulatedEventColumns {
+  readonly lane: readonly number[];
+  /** Index into `SIMULATED_KINDS`. */
+  readonly kind: readonly number[];
+  readonly begin: readonly number[];
+  readonly end: readonly number[];
+  /** Index into `SimulatedKernelRecord.lines`. */
+  readonly line: readonly number[];
+  /**
+   * Index into `SimulatedKernelRecord.strings`: the semaphore of a wait or signal, the buffers of a copy.
+   */
+  readonly label: readonly number[];
+  /** Index into `strings`: the position in the grid. */
+  readonly program: readonly number[];
+  /** Bytes of copies. */
+  readonly n_bytes: readonly number[];
+  readonly count: readonly number[];
+  /** Steps of all that the entry stands for; less than its length if there are gaps. */
+  readonly busy: readonly number[];
+}
+
+/** A line at which cores waited. */
+export interface SimulatedWaitRecord {
+  /** Index into `SimulatedKernelRecord.lines`. */
+  readonly line: number;
+  /** What they waited for. */
+  readonly what: string;
+  /** Of all cores together. */
+  readonly steps: number;
+  readonly count: number;
+  readonly core_count: number;
+  /** Share of the time of all cores from the beginning to the end of the run. */
+  readonly share: number;
+}
+
+/** A run of a kernel in the simulator: what each core and each copy did when. */
+export interface SimulatedKernelRecord {
+  readonly name: string;
+  readonly device_count: number;
+  /**
+   * When the last core or copy ended: 1024 bytes copied, or elements computed, are one step, and a copy takes one more.
+   */
+  readonly steps: number;
+  readonly strings: readonly string[];
+  readonly lines: readonly SimulatedLineRecord[];
+  readonly cores: readonly SimulatedCoreRecord[];
+  readonly events: SimulatedEventColumns;
+  /** Names of the kinds of events. */
+  readonly kinds: readonly string[];
+  /** Number of events before those that lie close together were joined. */
+  readonly event_count: number;
+  /** The lines with the longest waits, the longest first. */
+  readonly waits: readonly SimulatedWaitRecord[];
+  readonly copied_bytes: number;
+  /** Bytes of copies to other devices. */
+  readonly sent_bytes: number;
+  /** The error that ended the run; empty without one. */
+  readonly fault: string;
+}
+
+/** The kernels that ran in the simulator, in the order of their calls. */
+export interface KernelTimelinesRecord {
+  readonly name: string;
+  readonly kernels: readonly SimulatedKernelRecord[];
+  /** Number of runs that are left out. */
+  readonly hidden_count: number;
+  readonly schema_version: number;
+  readonly kind: "kernel_timelines";
+}

@@ -60,6 +60,7 @@ from pellucid_viz.render.text import (
     tile_count,
     tile_text,
 )
+from pellucid_viz.render.timelines import timelines_markup
 
 _MAX_ROWS = 40
 _MAX_SITES = 5
@@ -291,4 +292,5 @@ _WRITERS: dict[str, Callable[[Any], str]] = {
     "what_if": _what_if,
     "array_values": array_markup,
     "kernel_grids": lambda record: grids_markup(record, table),
+    "kernel_timelines": lambda record: timelines_markup(record, table),
 }

@@ -43,6 +43,7 @@ from pellucid_viz.render.sharded import (
     uneven_row,
     where_text,
 )
+from pellucid_viz.render.timelines import timelines_text
 
 _MAX_ROWS = 40
 _MAX_LINES = 4000
@@ -394,4 +395,5 @@ _WRITERS: dict[str, Callable[[Any], str]] = {
     "what_if": what_if_text,
     "array_values": array_text,
     "kernel_grids": lambda record: grids_text(record, _align),
+    "kernel_timelines": lambda record: timelines_text(record, _align),
 }

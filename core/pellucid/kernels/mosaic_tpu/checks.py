@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 from pellucid._machine.base import ArgumentValueError, UnsupportedError, dtypes, strict_zip
 from pellucid._machine.base.dims import Symbol
 from pellucid.kernels.lowering.programs import begins_by_writing
-from pellucid.kernels.mappings import BlockMapping
+from pellucid.kernels.mappings import BlockMapping, buffers_of
 from pellucid.kernels.programs import GridKernel
 from pellucid.kernels.specs import (
     BoundedSlice,
@@ -23,7 +23,7 @@ from pellucid.kernels.specs import (
 from pellucid.kernels.targets import LARGEST_VMEM, TpuChip
 
 from .tiles import bytes_of, fitting_block, has_dtype, tile_of
-from .windows import buffers_of, has_single_rows, in_rows, is_moved, memory_of
+from .windows import has_single_rows, in_rows, is_moved, memory_of
 
 _SEMANTICS = ("parallel", "arbitrary", "core_parallel")
 _MIB = 1 << 20

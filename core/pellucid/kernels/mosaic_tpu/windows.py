@@ -9,9 +9,8 @@ import numpy as np
 
 from pellucid._machine.base import Shape, UnsupportedError, strict_zip
 from pellucid._machine.xla.mosaic_tpu import MemRefType, arith, func, ir, tpu
-from pellucid.kernels.mappings import BlockMapping
+from pellucid.kernels.mappings import BlockMapping, buffers_of
 from pellucid.kernels.specs import (
-    Buffered,
     Element,
     MemorySpace,
     RevisitMode,
@@ -148,14 +147,6 @@ def window(ctx: Lowering, mapping: BlockMapping, symbol: str) -> ir.Attribute:
     if mode is not None and mode.revisit is RevisitMode.ANY:
         parts.append("revisit_mode = #tpu.revisit_mode<any>")
     return ir.Attribute.parse(f"{{{', '.join(parts)}}}")
-
-
-def buffers_of(mapping: BlockMapping) -> int:
-    """Number of buffers of a block: one for what never moves, else two unless the user says otherwise."""
-    mode = mapping.spec.pipeline_mode
-    if isinstance(mode, Buffered):
-        return mode.buffer_count
-    return 1 if all(isinstance(known, int) for known in mapping.known) else 2
 
 
 def index_function(

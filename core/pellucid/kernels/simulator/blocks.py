@@ -22,7 +22,7 @@ from pellucid.kernels.gpu.copies import OOBFillMode
 from . import memory
 from .copying import Copy
 from .evaluate import AT_ONCE, IN_STEPS, Run, note, window
-from .machine import Core, Event
+from .machine import Core
 from .memory import Buffer
 from .phases import Barriers, BarrierState, PhaseWait
 from .plans import Plan, as_numpy
@@ -176,13 +176,9 @@ def _test(core: Any, equation: Equation, operands: Values) -> Run:
 
 
 def _ended(core: Any, state: BarrierState | None, copy: Any) -> None:
-    machine = core.machine
-    if machine.records:
-        between = f"{copy.read_from[0]} to {copy.write_to[0]}"
-        line = describe(copy.source)
-        machine.trace.append(
-            Event(0, core.core, copy.program, "copy", line, between, copy.n_bytes, copy.time, copy.ends)
-        )  # fmt: skip
+    core.machine.note_copy(
+        core, copy.source, copy.program, copy.read_from[0], copy.write_to[0], copy.n_bytes, copy.time, copy.ends
+    )  # fmt: skip
     if state is not None:
         state.made(copy)
 

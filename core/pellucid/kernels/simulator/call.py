@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid._machine.base import Function, UnsupportedError
+from pellucid._machine.base.source import capture
 from pellucid._machine.callbacks.pure import HostCall
 from pellucid._machine.higher_order.calls import JitParams, jit_p
 from pellucid._machine.higher_order.custom_vmap import each_element
@@ -62,6 +63,8 @@ class Simulation(NamedTuple):
     is_joint: bool
     core_axes: tuple[Any, ...] = ()
     """Names of the axes of the grid along which its programs are cores."""
+    source: Any = None
+    """The traceback of the call."""
 
     @property
     def n_devices(self) -> int:
@@ -79,6 +82,7 @@ class Simulation(NamedTuple):
         """The results for the operands of this device, or of all, along a leading axis."""
         n, kernel = self.n_devices, self.kernel
         machine = Machine(self.params, n, kernel.name, records=bool(_records))
+        machine.call, machine.first_device = self, 0 if self.is_joint else device
         if kernel.within_block is not None:
             for record in _records:
                 record.append(machine)
@@ -259,7 +263,7 @@ def simulated(
         )
     axes = tuple([a for a in axes if a in mesh.manual_axes])
     sizes = tuple([mesh.shape[a] for a in axes])
-    simulation = Simulation(kernel, params, axes, sizes, is_joint, core_axes)
+    simulation = Simulation(kernel, params, axes, sizes, is_joint, core_axes, capture())
     plan_of(kernel.body.jaxpr)  # compiled here, where the user's options hold
     number: Any = axis_index(axes) if axes else np.int32(0)
     avals = [m.aval for m in kernel.results]

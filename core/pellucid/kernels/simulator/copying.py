@@ -20,6 +20,11 @@ LATENCY = 1
 """Steps that a copy takes besides."""
 
 
+def copy_steps(n_bytes: int) -> float:
+    """Steps of simulated time that a copy of `n_bytes` takes."""
+    return LATENCY + n_bytes / BYTES_PER_STEP
+
+
 class Window(NamedTuple):
     """A part of a buffer: the place of the first index, and the steps behind it."""
 
@@ -72,6 +77,7 @@ class Copy(Agent):
         ended: Callable[[Copy], None],
     ) -> None:
         self.number, self.name = number, core.name
+        self.core = core
         self.clock = core.released()
         self.clock[number] = 0
         self.source, self.program, self.time = core.source, core.program, core.time
@@ -84,7 +90,7 @@ class Copy(Agent):
         buffer, window = source
         shape = window.value(buffer.array).shape
         self.n_bytes = int(np.prod(shape, dtype=np.int64)) * buffer.array.dtype.itemsize
-        self.ends = self.time + LATENCY + self.n_bytes / BYTES_PER_STEP
+        self.ends = self.time + copy_steps(self.n_bytes)
         for sem in (self.send_sem, self.recv_sem):
             if sem is not None:
                 sem.pending.append(self)
@@ -92,6 +98,11 @@ class Copy(Agent):
     def text(self) -> str:
         """Who has started it."""
         return f"a copy started by {self.name}{self.program}"
+
+    def brief(self) -> str:
+        """Its buffers by their names, as the core that has started it sees them."""
+        device = self.read_from[0].device
+        return f"{self.read_from[0].brief(device)} to {self.write_to[0].brief(device)}"
 
     def read(self) -> None:
         """Read the source, and signal that."""
@@ -119,6 +130,7 @@ class Copy(Agent):
     def _signal(self, sem: Semaphore | None) -> None:
         if sem is not None:
             sem.pending.remove(self)
+            sem.last_copy = self.brief()
             sem.signal(self.n_bytes, self.issuer, self.released(), self.ends)
 
     def goes_on_for(self, sem: Semaphore) -> None:

@@ -184,8 +184,19 @@ def _new_ref(core: Core, equation: Equation, operands: Values, plan: Plan) -> Va
     of: Any = equation.results[0].aval
     space, aval = equation.params.memory_space, of.inner_aval
     line = describe(equation.source)
-    name = f"{space or 'reference'} of {line}" if line else f"{space or 'reference'}"
-    return [made(core, name, space, aval, _key(core, equation), operands[0] if operands else None)]
+    kind = _SEMAPHORE_NAMES.get(space) or str(space or "reference")
+    name = f"{kind} of {line}" if line else kind
+    found = made(core, name, space, aval, _key(core, equation), operands[0] if operands else None)
+    if type(found) is Buffer:
+        found.is_named = False
+    return [found]
+
+
+_SEMAPHORE_NAMES = {
+    SemaphoreType.REGULAR: "semaphore",
+    SemaphoreType.DMA: "DMA semaphore",
+    SemaphoreType.BARRIER: "barrier semaphore",
+}
 
 
 def made(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Generator, Sequence
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 import numpy as np
 
@@ -18,6 +18,18 @@ from .memory import Buffer
 from .params import InterpretParams
 from .semaphore import Semaphore, Semaphores
 
+Route = Literal["in", "out", "within", "send"]
+"""Way of a copy: into the fast memory of a core, out of it, within one kind of memory, or to another device."""
+_FAST = ("vmem", "smem")
+
+
+def route_of(source: Buffer, target: Buffer) -> Route:
+    """The way of a copy between two buffers."""
+    if source.device != target.device:
+        return "send"
+    is_fast = [buffer.space in _FAST for buffer in (source, target)]
+    return "within" if is_fast[0] == is_fast[1] else "in" if is_fast[1] else "out"
+
 
 class Event(NamedTuple):
     """What a core or a copy did, in steps of simulated time: 1024 bytes copied, or elements computed, are one step, and a copy takes one more."""
@@ -27,11 +39,20 @@ class Event(NamedTuple):
     program: str
     kind: str
     """compute, read, write, copy, wait or signal."""
-    line: str | None
+    source: Any
+    """The traceback of the user's line."""
     buffer: str
+    """The buffer or semaphore; of a copy both buffers."""
     n_bytes: int
     start: float
     end: float
+    route: Route | None = None
+    """Which way a copy goes."""
+
+    @property
+    def line(self) -> str | None:
+        """The user's line, in words."""
+        return describe(self.source)
 
 
 class Wait(NamedTuple):
@@ -54,9 +75,9 @@ class Wait(NamedTuple):
             sem.pending[k].goes_on_for(sem)
         if sem.count < self.value:
             return False
-        start = core.time
-        core.time = max(core.time, sem.take(core, self.value, decrement=self.decrement))
-        core.note("wait", start, sem.name)
+        at = sem.take(core, self.value, decrement=self.decrement)
+        is_of_copy = self.what == "dma_wait" and sem.last_copy
+        core.waits_until(at, f"copy of {sem.last_copy}" if is_of_copy else sem.name)
         return True
 
     def text(self) -> str:
@@ -108,11 +129,17 @@ class Core(Agent):
         """Record what it has done from `start` on."""
         if self.machine.records:
             self.machine.trace.append(
-                Event(self.device, self.core, self.program, kind, describe(self.source), buffer, n_bytes, start, self.time)
+                Event(self.device, self.core, self.program, kind, self.source, buffer, n_bytes, start, self.time)
             )  # fmt: skip
 
     def notes(self, buffer: Buffer, region: memory.Region, *, is_write: bool) -> None:
         """Take note of an access of its own."""
+
+    def waits_until(self, end: float, what: str) -> None:
+        """Let it wait for `what`, which happens at `end`, unless that is past."""
+        start = self.time
+        self.time = max(start, end)
+        self.note("wait", start, what)
 
     def computes(self, cost: int) -> None:
         """Let it compute that many elements."""
@@ -141,6 +168,17 @@ class Machine:
         )
         self.shared: dict[Any, Any] = {}
         """Buffers and semaphores by (device, core or None, key)."""
+        self.in_flight: list[Copy] = []
+        """Copies that have started and not ended, in the order of their starts."""
+        self.call: Any = None
+        """What its kernel is a call of; equal for the machines of one call."""
+        self.first_device = 0
+        """The number of its device 0 among all devices of the call."""
+        self.failure: BaseException | None = None
+        """What has ended its run, if it was an error."""
+        self.is_deadlocked = False
+        self.current: Core | None = None
+        """The core that runs, or at which the run has failed."""
         self._n_agents = 0
         self.agents, self.advice = "device", _ADVICE
         """What its cores are called, and what is advised where they wait for each other."""
@@ -220,25 +258,40 @@ class Machine:
     ) -> None:
         """Let a copy of a core be in flight."""
 
-        def note(copy: Copy) -> None:
-            if self.records:
-                between = f"{source[0]} to {target[0]}"
-                line = describe(copy.source)
-                self.trace.append(
-                    Event(core.device, core.core, copy.program, "copy", line, between, copy.n_bytes, copy.time, copy.ends)
-                )  # fmt: skip
+        def end(copy: Copy) -> None:
+            self.in_flight.remove(copy)
+            self.note_copy(core, copy.source, copy.program, source[0], target[0], copy.n_bytes, copy.time, copy.ends)  # fmt: skip
 
         copy = Copy(
             self.next_agent(), core, source, target, sems,
-            is_remote=is_remote, add=add, finds_races=self.finds_races, ended=note,
+            is_remote=is_remote, add=add, finds_races=self.finds_races, ended=end,
         )  # fmt: skip
+        self.in_flight.append(copy)
         if self.is_eager:
             copy.write()
+
+    def note_copy(
+        self, core: Core, line: Any, program: str, source: Buffer, target: Buffer, n_bytes: int, start: float, end: float
+    ) -> None:  # fmt: skip
+        """Record a copy that a core has started at the traceback `line`."""
+        if self.records:
+            between = f"{source.brief(core.device)} to {target.brief(core.device)}"
+            self.trace.append(
+                Event(core.device, core.core, program, "copy", line, between, n_bytes, start, end, route_of(source, target))
+            )  # fmt: skip
 
     # Time -----------------------------------------------------------------------------------------------------
 
     def run(self) -> None:
         """Let all cores run to their ends. Raises: CheckError where none can go on."""
+        try:
+            self._run()
+        except BaseException as error:
+            self.failure = error
+            raise
+        self.current = None
+
+    def _run(self) -> None:
         alive = [*self.cores]
         while alive:
             has_moved = False
@@ -246,11 +299,13 @@ class Machine:
                 if core.waiting is not None and not core.waiting.ends(core):
                     continue
                 has_moved, core.waiting = True, None
+                self.current = core
                 try:
                     core.waiting = next(core.run)
                 except StopIteration:
                     alive.remove(core)
             if not has_moved:
+                self.is_deadlocked, self.current = True, None
                 raise self._deadlock(alive)
         self._check_end()
 

@@ -17,12 +17,16 @@ from pellucid.kernels.programs import undefined_element
 class Buffer:
     """An array in a memory of one device and, unless it is the device's, of one core."""
 
-    __slots__ = ("accesses", "array", "counts", "device", "key", "name", "owner", "size", "space")
+    __slots__ = (
+        "accesses", "array", "counts", "device", "is_named", "key", "name", "owner", "size", "space",
+    )  # fmt: skip
 
     def __init__(self, name: str, space: str, array: np.ndarray, device: int, owner: str) -> None:
         self.name, self.space, self.array = name, space, array
         self.device, self.owner = device, owner
         self.size = array.size
+        self.is_named = True
+        """Whether `name` is that of a reference of the user's, and no description."""
         self.counts: Any = None
         """The semaphores that its numbers are, if a program uses it so."""
         self.key: Any = None
@@ -40,9 +44,18 @@ class Buffer:
         """The shape of the array."""
         return self.array.shape
 
-    def __str__(self) -> str:
+    def brief(self, device: int) -> str:
+        """Its name, or else its type, and its memory, seen from a device."""
+        text = f"`{self.name}`" if self.is_named else self._type()
+        there = "" if self.device == device else f" of device {self.device}"
+        return f"{text} in {self.space}{there}"
+
+    def _type(self) -> str:
         shape = ",".join(map(str, self.array.shape))
-        return f"`{self.name}` ({dtypes.short_name(self.array.dtype)}[{shape}] in {self.space} of {self.owner})"
+        return f"{dtypes.short_name(self.array.dtype)}[{shape}]"
+
+    def __str__(self) -> str:
+        return f"`{self.name}` ({self._type()} in {self.space} of {self.owner})"
 
 
 def poisoned(aval: Any, *, zero: bool) -> np.ndarray:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from pellucid._machine.ir import (
     programs_of,
     uses_references,
 )
+from pellucid._machine.refs.primitives import new_ref_p
 from pellucid._machine.tracing import replay
 from pellucid._machine.tracing.current import ensure_compile_time_eval
 
@@ -54,6 +55,14 @@ def _planned(jaxpr: Jaxpr) -> Plan:
     last_use: dict[Any, int] = {}
     for i, equation in enumerate(jaxpr.equations):
         last_use.update((a, i) for a in equation.operands if type(a) is not Literal)
+    # What scratch holds before anything is written to it: nobody computes that on a device.
+    undefined = {
+        e.operands[0]
+        for e in jaxpr.equations
+        if e.primitive is new_ref_p
+        and type(e.operands[0]) is not Literal
+        and e.params.memory_space is not None
+    }
     end = len(jaxpr.equations)
     last_use.update((a, end) for a in jaxpr.outvars if type(a) is not Literal)
     steps: list[Chunk | Equation] = []
@@ -66,7 +75,7 @@ def _planned(jaxpr: Jaxpr) -> Plan:
             # Results that something behind the run uses.
             made = [r for e in run for r in e.results if last_use.get(r, -1) >= i]
             if made:
-                steps.append(_compiled(run, made))
+                steps.append(_compiled(run, made, undefined))
             run = []
         if equation is not None:
             for program in programs_of(equation):
@@ -86,7 +95,10 @@ def _is_pure(equation: Equation) -> bool:
     )
 
 
-def _compiled(equations: Sequence[Equation], results: Sequence[Any]) -> Chunk:
+def _compiled(
+    equations: Sequence[Equation], results: Sequence[Any], undefined: Container[Any]
+) -> Chunk:
+    """The equations as one step; `undefined` results cost nothing."""
     made = {r for e in equations for r in e.results}
     used = [a for e in equations for a in e.operands if type(a) is not Literal and a not in made]
     operands: Any = [*dict.fromkeys(used)]
@@ -97,7 +109,7 @@ def _compiled(equations: Sequence[Equation], results: Sequence[Any]) -> Chunk:
 
     with ensure_compile_time_eval():
         compiled = jit(run).lower(*[a.aval for a in operands]).compile()
-    made_avals: list[Any] = [r.aval for e in equations for r in e.results]
+    made_avals: list[Any] = [r.aval for e in equations for r in e.results if r not in undefined]
     cost = sum([aval.size for aval in made_avals if hasattr(aval, "size")])
     return Chunk(compiled, operands, results, int(cost), equations[0])
 

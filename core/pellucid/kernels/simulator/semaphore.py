@@ -22,7 +22,7 @@ class InFlight(Protocol):
 class Semaphore:
     """A number that signals raise and waits take away, for copies a number of bytes."""
 
-    __slots__ = ("count", "name", "pending", "signals", "taken")
+    __slots__ = ("count", "last_copy", "name", "pending", "signals", "taken")
 
     def __init__(self, name: str) -> None:
         self.name = name
@@ -33,6 +33,8 @@ class Semaphore:
         """By issuer, in the order of arrival."""
         self.pending: list[InFlight] = []
         """Copies that will signal it, in the order in which they started."""
+        self.last_copy = ""
+        """Which copy has signalled it last, in words."""
 
     def signal(self, amount: int, issuer: Any, clock: Clock, at: float) -> None:
         """Raise it by `amount`, on behalf of `issuer`."""

@@ -13,13 +13,14 @@ from pellucid._machine.checks.errors import CheckError, error_of
 from pellucid._machine.higher_order.jitted import jit
 from pellucid._machine.tracing import replay
 from pellucid._machine.tracing.current import ensure_compile_time_eval
-from pellucid.kernels.mappings import BlockMapping, positions_of
+from pellucid.kernels.mappings import BlockMapping, buffers_of, positions_of
 from pellucid.kernels.programs import GridKernel
 from pellucid.kernels.specs import BoundedSlice, Indirect, MemorySpace, padding_of, size_of, step_of
 from pellucid.kernels.tpu import MemorySpace as DeviceMemory
 
 from . import memory
 from .clocks import note_access
+from .copying import copy_steps
 from .evaluate import Run, made, run
 from .machine import Core, Machine, unused
 from .memory import Box, Buffer
@@ -198,7 +199,9 @@ class Sweep:
         """Run these programs one after another."""
         kernel, recorder = self.kernel, self.params.grid_point_recorder
         held: dict[int, Block] = {}
+        copies = BlockCopies(core)
         for t in numbers:
+            copies.begin_program()
             ids = tuple([int(i) for i in np.unravel_index(t, self.grid)]) if self.grid else ()
             core.positions = self.positions | dict(zip(self.core_axes, ids, strict=False))
             core.program = self.program_text(ids)
@@ -211,16 +214,18 @@ class Sweep:
                 block = places[t]
                 if i in held and _same(held[i], block):
                     continue
-                self._leave(core, i, held.pop(i, None), refs[i])
-                core.source = mapping.spec.source
+                self._leave(copies, i, held.pop(i, None), refs[i])
+                core.source = mapping.spec.source or getattr(self.machine.call, "source", None)
                 self._check_inside(mapping, i, block, ids)
-                refs[i].array[...] = self._block(core, i, block)
+                refs[i].array[...] = self._block(copies, i, block, refs[i])
                 held[i] = block
+            copies.wait_for_fetches()
             failure = [np.zeros(kernel.layout.aval.shape, np.int32)] if kernel.sites else []
             inputs = [*kernel.consts, *map(np.int32, ids), *self.bounds, *refs, *failure]
             yield from run(kernel.body.jaxpr, inputs, core)
         for i, block in held.items():
-            self._leave(core, i, block, refs[i])
+            self._leave(copies, i, block, refs[i])
+        copies.wait_for_writes()
         return []
 
     def references(self, core: Core) -> list[Any]:
@@ -259,8 +264,9 @@ class Sweep:
             found = self.machine.buffer(name, self.array_space, self.arrays[i], core, ("ref", at), shared=True)
         return found
 
-    def _block(self, core: Core, i: int, block: Block) -> np.ndarray:
-        """A block, from the array; elements beyond its edges are undefined."""
+    def _block(self, copies: BlockCopies, i: int, block: Block, ref: Buffer) -> np.ndarray:
+        """A block for `ref`, from the array; elements beyond its edges are undefined."""
+        core = copies.core
         mapping: Any = self.kernel.mappings[i]
         buffer = self._array(core, i)
         target, source = _slices(mapping, block)
@@ -271,21 +277,26 @@ class Sweep:
                 self._check_kept(core, buffer, region, mapping.name)
         values = unused(mapping.aval.update(shape=mapping.sizes), self.params)
         values[target] = buffer.array[source]
+        if i < len(self.given):
+            copies.fetch(buffer, ref, values[target].nbytes, buffers_of(mapping))
         return values.reshape(mapping.block_aval.shape)
 
-    def _leave(self, core: Core, i: int, block: Block | None, ref: Buffer) -> None:
+    def _leave(self, copies: BlockCopies, i: int, block: Block | None, ref: Buffer) -> None:
         """Write a block that programs write back to its array."""
+        core = copies.core
         if block is None or i not in self.kernel.written:
             return
         mapping: Any = self.kernel.mappings[i]
         buffer = self._array(core, i)
-        core.source = mapping.spec.source
+        core.source = mapping.spec.source or getattr(self.machine.call, "source", None)
         target, source = _slices(mapping, block)
         if self.machine.finds_races:
             region = _region(source, buffer.shape)
             note_access(buffer, region, core, is_write=True)
             self.left.setdefault(buffer, []).append((region, core.program))
-        buffer.array[source] = ref.array.reshape(mapping.sizes)[target]
+        part = ref.array.reshape(mapping.sizes)[target]
+        buffer.array[source] = part
+        copies.write(ref, buffer, part.nbytes, buffers_of(mapping))
 
     def _check_kept(self, core: Core, buffer: Buffer, region: memory.Region, name: str) -> None:
         """Raise CheckError for a block of an input that an earlier program has changed, by the result with which it is aliased."""
@@ -297,6 +308,57 @@ class Sweep:
                     where=describe(core.source),
                     do="A device fetches blocks ahead, before or after that. Let each program read the blocks that it writes, or leave `input_output_aliases` out.",
                 )
+
+
+class BlockCopies:
+    """The times of the copies of blocks on a core: with two buffers a block is fetched while the program before runs, and written while the next one does."""
+
+    def __init__(self, core: Core) -> None:
+        self.core = core
+        self._begins = self._began_before = core.time
+        """When the program begins, and when that before it began, before they waited."""
+        self._fetches: list[tuple[float, str, Any]] = []
+        """What the program waits for: (the end of a copy, its buffer, its line)."""
+        self._writes: dict[Buffer, list[tuple[float, str, Any]]] = {}
+        """Copies in flight out of each buffer, in the order of their starts."""
+
+    def begin_program(self) -> None:
+        """Let the next program begin, as far as its blocks are there."""
+        self._began_before, self._begins = self._begins, self.core.time
+
+    def fetch(self, source: Buffer, target: Buffer, n_bytes: int, n_buffers: int) -> None:
+        """Let a block of that many bytes be copied for the program that begins."""
+        start = self._began_before if n_buffers > 1 else self._begins
+        self._fetches.append(self._copy(source, target, n_bytes, start, target))
+
+    def write(self, source: Buffer, target: Buffer, n_bytes: int, n_buffers: int) -> None:
+        """Let the block that a buffer holds be copied to its array, and wait until another buffer is free."""
+        writes = self._writes.setdefault(source, [])
+        writes.append(self._copy(source, target, n_bytes, self.core.time, source))
+        self._wait(writes, n_buffers - 1)
+
+    def wait_for_fetches(self) -> None:
+        """Wait for the blocks of the program that begins."""
+        self._wait(self._fetches, 0)
+
+    def wait_for_writes(self) -> None:
+        """Wait for all blocks that are written."""
+        for writes in self._writes.values():
+            self._wait(writes, 0)
+
+    def _copy(
+        self, source: Buffer, target: Buffer, n_bytes: int, start: float, held: Buffer
+    ) -> tuple[float, str, Any]:
+        core = self.core
+        end = start + copy_steps(n_bytes)
+        core.machine.note_copy(core, core.source, core.program, source, target, n_bytes, start, end)
+        return end, f"block `{held.name}`", core.source
+
+    def _wait(self, copies: list[tuple[float, str, Any]], n_left: int) -> None:
+        """Wait for the first copies, until `n_left` are in flight."""
+        while len(copies) > n_left:
+            end, what, self.core.source = copies.pop(0)
+            self.core.waits_until(end, what)
 
 
 def _same(a: Block, b: Block) -> bool:

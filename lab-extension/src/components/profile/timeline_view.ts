@@ -3,10 +3,11 @@
 import type { TimelineRecord } from '../../generated/profiler';
 import type { Profile } from '../../records/profile';
 import { CanvasPane } from '../canvas_pane';
-import { Disposables, el, iconButton } from '../dom';
+import { Disposables, el } from '../dom';
 import { duration } from '../facts/misses_view';
 import { oneLine } from '../format';
 import { readTheme, type Theme } from '../theme';
+import { clipped, niceStep, placeTooltip, TimeRange } from '../time_range';
 import type { Selection } from './selection';
 
 /** Loads a section of the session at higher resolution; rejects if no kernel has the session. */
@@ -53,8 +54,7 @@ export class TimelineView {
   private readonly note = el('span', { class: 'pl-muted', role: 'status' });
   private readonly overview: readonly Tile[][];
   private shown: { readonly record: TimelineRecord; readonly lanes: readonly Tile[][] };
-  private begin: number;
-  private end: number;
+  private readonly visible: TimeRange;
   private timer: ReturnType<typeof setTimeout> | null = null;
   private requests = 0;
   private theme: Theme | null = null;
@@ -69,23 +69,25 @@ export class TimelineView {
     const { timeline } = profile;
     this.overview = tilesOf(timeline);
     this.shown = { record: timeline, lanes: this.overview };
-    this.begin = timeline.begin_ns;
-    this.end = Math.max(timeline.end_ns, timeline.begin_ns + MIN_SPAN_NS);
     this.pane = new CanvasPane('pl-timeline-canvas', 'Timeline of operations', (context, width) =>
       this.paint(context, width),
     );
     this.pane.element.style.height = `${AXIS + ROW * Math.max(1, timeline.lanes.length) + 6}px`;
-    const button = (name: string, path: string, change: () => void): HTMLElement =>
-      iconButton(name, path, change);
+    this.visible = new TimeRange(
+      timeline.begin_ns,
+      timeline.end_ns,
+      MIN_SPAN_NS,
+      LABELS,
+      () => this.pane.width,
+      () => this.rangeChanged(),
+    );
     this.element = el(
       'div',
       { class: 'pl-timeline' },
       el(
         'div',
         { class: 'pl-profile-tools' },
-        button('Zoom in', 'M8 3v10M3 8h10', () => this.zoom(2)),
-        button('Zoom out', 'M3 8h10', () => this.zoom(0.5)),
-        button('Show all', 'M2 6V2h4M10 2h4v4M14 10v4h-4M6 14H2v-4', () => this.showAll()),
+        this.visible.buttons(),
         this.legend(),
         openPerfetto === null ? null : perfettoButton(openPerfetto),
         this.note,
@@ -93,7 +95,12 @@ export class TimelineView {
       el('div', { class: 'pl-timeline-scroll' }, this.pane.element),
       this.tooltip,
     );
-    this.listen();
+    this.visible.listen(this.pane, this.disposables, {
+      hover: event => this.hover(event),
+      pick: event => this.pick(this.tileAt(event)),
+      leave: () => (this.tooltip.hidden = true),
+      escape: () => this.selection.select(null),
+    });
     selection.onChange(() => this.pane.draw());
     this.say();
   }
@@ -113,37 +120,16 @@ export class TimelineView {
 
   /** Visible time range in nanoseconds, for tests. */
   get range(): readonly [number, number] {
-    return [this.begin, this.end];
+    return [this.visible.begin, this.visible.end];
   }
 
   // Moving
 
-  private zoom(factor: number, at = 0.5): void {
-    const { begin_ns: first, end_ns: last } = this.profile.timeline;
-    const whole = Math.max(last - first, MIN_SPAN_NS);
-    const span = Math.min(whole, Math.max(MIN_SPAN_NS, (this.end - this.begin) / factor));
-    const fixed = this.begin + at * (this.end - this.begin);
-    this.moveTo(fixed - at * span, span);
-  }
-
-  private moveTo(begin: number, span: number): void {
-    const { begin_ns: first, end_ns: last } = this.profile.timeline;
-    this.begin = Math.min(Math.max(first, begin), Math.max(first, last - span));
-    this.end = this.begin + span;
+  private rangeChanged(): void {
     this.tooltip.hidden = true;
     this.pane.draw();
     this.loadLater();
     this.say();
-  }
-
-  private showAll(): void {
-    const { begin_ns: first, end_ns: last } = this.profile.timeline;
-    this.moveTo(first, Math.max(last - first, MIN_SPAN_NS));
-  }
-
-  private move(part: number): void {
-    const span = this.end - this.begin;
-    this.moveTo(this.begin + part * span, span);
   }
 
   /** Loads a higher resolution once the view rests, if there is one. */
@@ -153,8 +139,8 @@ export class TimelineView {
       this.timer = null;
     }
     const { record } = this.shown;
-    const span = this.end - this.begin;
-    const isInside = record.begin_ns <= this.begin && record.end_ns >= this.end;
+    const { begin, end, span } = this.visible;
+    const isInside = record.begin_ns <= begin && record.end_ns >= end;
     const isFine = record.is_whole || span > (record.end_ns - record.begin_ns) / 2;
     if (isInside && isFine) {
       return;
@@ -167,13 +153,13 @@ export class TimelineView {
   }
 
   private async loadNow(): Promise<void> {
-    const span = this.end - this.begin;
+    const { begin, end, span } = this.visible;
     const number = ++this.requests;
     try {
       const record = await this.load!(
         this.profile.record.session,
-        Math.round(Math.max(this.profile.timeline.begin_ns, this.begin - span / 2)),
-        Math.round(Math.min(this.profile.timeline.end_ns, this.end + span / 2)),
+        Math.round(Math.max(this.profile.timeline.begin_ns, begin - span / 2)),
+        Math.round(Math.min(this.profile.timeline.end_ns, end + span / 2)),
         LOADED_COLUMNS,
       );
       if (number === this.requests) {
@@ -188,12 +174,10 @@ export class TimelineView {
   }
 
   private say(): void {
-    const { begin_ns: first, end_ns: last } = this.profile.timeline;
-    const span = this.end - this.begin;
-    this.note.textContent =
-      span >= last - first
-        ? 'Ctrl and the wheel zoom; dragging moves.'
-        : `${duration(span / 1e9)} from ${duration((this.begin - first) / 1e9)} on`;
+    const { begin, span, isWhole } = this.visible;
+    this.note.textContent = isWhole
+      ? 'Ctrl and the wheel zoom; dragging moves.'
+      : `${duration(span / 1e9)} from ${duration((begin - this.profile.timeline.begin_ns) / 1e9)} on`;
   }
 
   private legend(): HTMLElement {
@@ -213,67 +197,6 @@ export class TimelineView {
     );
   }
 
-  private listen(): void {
-    const { canvas } = this.pane;
-    let dragged: { x: number; begin: number; hasMoved: boolean } | null = null;
-    this.disposables.listen(canvas, 'pointerdown', event => {
-      dragged = { x: event.clientX, begin: this.begin, hasMoved: false };
-      canvas.setPointerCapture(event.pointerId);
-    });
-    this.disposables.listen(canvas, 'pointermove', event => {
-      if (dragged !== null) {
-        const moved = event.clientX - dragged.x;
-        dragged.hasMoved ||= Math.abs(moved) > 3;
-        if (dragged.hasMoved) {
-          this.moveTo(dragged.begin - moved / this.scale(), this.end - this.begin);
-        }
-      } else {
-        this.hover(event);
-      }
-    });
-    this.disposables.listen(canvas, 'pointerup', event => {
-      const isClick = dragged !== null && !dragged.hasMoved;
-      dragged = null;
-      if (isClick) {
-        this.pick(this.tileAt(event));
-      }
-    });
-    this.disposables.listen(canvas, 'pointercancel', () => (dragged = null));
-    this.disposables.listen(canvas, 'pointerleave', () => (this.tooltip.hidden = true));
-    this.disposables.listen(canvas, 'dblclick', event => this.zoom(4, this.partAt(event)));
-    this.disposables.listen(
-      canvas,
-      'wheel',
-      event => {
-        const isAcross = Math.abs(event.deltaX) > Math.abs(event.deltaY);
-        if (event.ctrlKey || event.metaKey) {
-          event.preventDefault();
-          const delta = Math.max(-240, Math.min(240, event.deltaY));
-          this.zoom(Math.exp(-delta * 0.006), this.partAt(event));
-        } else if (isAcross || event.shiftKey) {
-          event.preventDefault();
-          this.move((isAcross ? event.deltaX : event.deltaY) / Math.max(1, this.plotWidth()));
-        }
-      },
-      { passive: false },
-    );
-    this.pane.onKey(key => {
-      const action = {
-        '+': () => this.zoom(2),
-        '=': () => this.zoom(2),
-        '-': () => this.zoom(0.5),
-        '0': () => this.showAll(),
-        ArrowLeft: () => this.move(-0.2),
-        ArrowRight: () => this.move(0.2),
-        Home: () => this.move(-Infinity),
-        End: () => this.move(Infinity),
-        Escape: () => this.selection.select(null),
-      }[key];
-      action?.();
-      return action !== undefined;
-    });
-  }
-
   private pick(tile: Tile | null): void {
     if (tile === null || tile.operation < 0) {
       if (this.selection.selected !== null) {
@@ -290,25 +213,12 @@ export class TimelineView {
 
   // Places
 
-  private plotWidth(): number {
-    return Math.max(1, this.pane.width - LABELS);
-  }
-
-  /** Pixels per nanosecond. */
-  private scale(): number {
-    return this.plotWidth() / (this.end - this.begin);
-  }
-
-  private partAt(event: MouseEvent): number {
-    const { left } = this.pane.canvas.getBoundingClientRect();
-    return Math.max(0, Math.min(1, (event.clientX - left - LABELS) / this.plotWidth()));
-  }
-
   private tileAt(event: MouseEvent): Tile | null {
     const { top } = this.pane.canvas.getBoundingClientRect();
     const lane = this.shown.lanes[Math.floor((event.clientY - top - AXIS) / ROW)];
-    const time = this.begin + this.partAt(event) * (this.end - this.begin);
-    const reach = 2 / this.scale();
+    const { visible } = this;
+    const time = visible.begin + visible.partAt(event, this.pane.canvas) * visible.span;
+    const reach = 2 / visible.scale;
     let nearest: Tile | null = null;
     for (const tile of lane ?? []) {
       if (tile.start - reach <= time && time <= tile.end + reach) {
@@ -328,11 +238,7 @@ export class TimelineView {
       return;
     }
     this.tooltip.replaceChildren(...this.about(tile).map(line => el('div', {}, line)));
-    const bounds = this.element.getBoundingClientRect();
-    const { offsetWidth, style } = this.tooltip;
-    const x = event.clientX - bounds.left;
-    style.left = `${Math.max(4, Math.min(x + 14, bounds.width - offsetWidth - 6))}px`;
-    style.top = `${event.clientY - bounds.top + 16}px`;
+    placeTooltip(this.tooltip, event, this.element);
   }
 
   private about(tile: Tile): string[] {
@@ -357,7 +263,7 @@ export class TimelineView {
     this.theme ??= readTheme(this.root);
     const theme = this.theme;
     const { lanes } = this.profile.timeline;
-    const scale = this.scale();
+    const { visible } = this;
     this.paintAxis(context, width, theme);
     context.save();
     context.beginPath();
@@ -368,13 +274,13 @@ export class TimelineView {
     this.shown.lanes.forEach((tiles, lane) => {
       const top = AXIS + lane * ROW;
       for (const tile of tiles) {
-        if (tile.end < this.begin) {
+        if (tile.end < visible.begin) {
           continue;
         }
-        if (tile.start > this.end) {
+        if (tile.start > visible.end) {
           break;
         }
-        this.paintTile(context, tile, top, scale, theme);
+        this.paintTile(context, tile, top, theme);
       }
     });
     context.restore();
@@ -399,11 +305,10 @@ export class TimelineView {
     context: CanvasRenderingContext2D,
     tile: Tile,
     top: number,
-    scale: number,
     theme: Theme,
   ): void {
-    const left = LABELS + (tile.start - this.begin) * scale;
-    const right = Math.max(left + 1, LABELS + (tile.end - this.begin) * scale);
+    const left = this.visible.x(tile.start);
+    const right = Math.max(left + 1, this.visible.x(tile.end));
     const isHost = tile.operation < 0;
     const category = isHost ? '' : this.profile.category(tile.operation);
     const isFaded =
@@ -426,17 +331,13 @@ export class TimelineView {
   }
 
   private paintAxis(context: CanvasRenderingContext2D, width: number, theme: Theme): void {
-    const span = this.end - this.begin;
-    const step = niceStep((span * 90) / this.plotWidth());
+    const { begin, end, span, plotWidth } = this.visible;
+    const step = niceStep((span * 90) / plotWidth);
     const origin = this.profile.timeline.begin_ns;
     context.font = `10.5px ${theme.font}`;
     context.textBaseline = 'middle';
-    for (
-      let time = Math.ceil((this.begin - origin) / step) * step;
-      time + origin <= this.end;
-      time += step
-    ) {
-      const x = LABELS + (time + origin - this.begin) * this.scale();
+    for (let time = Math.ceil((begin - origin) / step) * step; time + origin <= end; time += step) {
+      const x = this.visible.x(time + origin);
       context.fillStyle = theme.color('line');
       context.fillRect(x, AXIS - 5, 1, this.pane.height - AXIS + 5);
       if (x < width - 30) {
@@ -468,25 +369,10 @@ function laneName(name: string): string {
   return name === 'python' ? 'Python' : oneLine(name, 20);
 }
 
-/** The smallest number of the form 1, 2 or 5 times a power of ten that is at least `least`. */
-function niceStep(least: number): number {
-  const power = 10 ** Math.floor(Math.log10(Math.max(least, 1e-9)));
-  return power * ([1, 2, 5].find(factor => factor * power >= least) ?? 10);
-}
-
 function tick(ns: number, step: number): string {
   const [factor, unit] =
     step >= 1e9 ? [1e9, 's'] : step >= 1e6 ? [1e6, 'ms'] : step >= 1e3 ? [1e3, 'µs'] : [1, 'ns'];
   return `${Number((ns / factor).toFixed(3))} ${unit}`;
-}
-
-function clipped(context: CanvasRenderingContext2D, text: string, room: number): string {
-  const width = context.measureText(text).width;
-  if (width <= room) {
-    return text;
-  }
-  const length = Math.floor((text.length * room) / width) - 1;
-  return length > 1 ? `${text.slice(0, length)}…` : '';
 }
 
 function perfettoButton(open: () => void): HTMLElement {
