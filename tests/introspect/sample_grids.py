@@ -6,10 +6,10 @@ import numpy as np
 
 import pellucid as pl
 import pellucid.numpy as jnp
-from pellucid.analysis import kernel_grids
+from pellucid.analysis import kernel_grids, kernel_memories
 from pellucid.experimental import pallas
 from pellucid.experimental.pallas import BlockSpec, Element, pallas_call, tpu
-from pellucid.introspect.schema import KernelGridsRecord
+from pellucid.introspect.schema import KernelGridsRecord, KernelMemoriesRecord
 
 
 def like(*shape: int) -> pl.ShapeDtypeStruct:
@@ -104,3 +104,41 @@ def overlapping() -> KernelGridsRecord:
         compiler_params=tpu.CompilerParams(dimension_semantics=("parallel", "arbitrary")),
     )  # fmt: skip
     return kernel_grids(call, like(70, 96))
+
+
+# Fast memory --------------------------------------------------------------------------------------------------
+
+
+def memory_of_product() -> KernelMemoriesRecord:
+    """Blocks and scratch of a product, of which some doesn't fit on a v4."""
+    return kernel_memories(product(4096, 1024), like(4096, 4096), like(4096, 4096), chip="v4")
+
+
+def memory_of_small() -> KernelMemoriesRecord:
+    """Blocks of 100 columns, scalars and a pipeline's buffers, in two kernels."""
+
+    def add(n_ref, x_ref, o_ref):
+        o_ref[...] = x_ref[...] + n_ref[0]
+
+    def double(x_ref, o_ref):
+        o_ref[...] = x_ref[...] * 2
+
+    def piped(x_ref, o_ref):
+        block = BlockSpec((8, 128), lambda i: (i, 0))
+        tpu.emit_pipeline(double, grid=(8,), in_specs=[block], out_specs=[block])(x_ref, o_ref)
+
+    def f(n, x, y):
+        row = BlockSpec((8, 100), lambda i, n: (i, 0))
+        spec = tpu.PrefetchScalarGridSpec(
+            num_scalar_prefetch=1, grid=(8,), in_specs=[row], out_specs=row
+        )
+        anywhere = BlockSpec(memory_space=pallas.ANY)
+        added = pallas_call(add, like(64, 100), grid_spec=spec)(n, x)
+        return added, pallas_call(piped, like(64, 128), in_specs=[anywhere], out_specs=anywhere)(y)
+
+    return kernel_memories(f, pl.ShapeDtypeStruct((4,), np.int32), like(64, 100), like(64, 128))
+
+
+def memory_of_none() -> KernelMemoriesRecord:
+    """No kernel."""
+    return kernel_memories(jnp.sin, like(4))

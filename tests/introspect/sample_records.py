@@ -93,6 +93,9 @@ SAMPLES: dict[str, Callable[[], object]] = {
     "grid_unseen": grids.unseen,
     "grid_race": grids.race,
     "grid_overlapping": grids.overlapping,
+    "memories_product": grids.memory_of_product,
+    "memories_small": grids.memory_of_small,
+    "memories_none": grids.memory_of_none,
     "runs_blocks": runs.blocks,
     "runs_pipeline": runs.pipeline,
     "runs_gather": runs.gather,
@@ -118,7 +121,7 @@ SAMPLES: dict[str, Callable[[], object]] = {
 OF_EACH_KIND = (
     "train_step", "lens", "ladder", "diff", "compiled", "sharding_4d", "sharded_calls", "what_if", "profile_8_devices",
     "profile_comparison", "recording", "gradient", "divergence", "finding", "unequal_runs", "array_values_parts", "memory", "miss", "misses",
-    "function", "error", "grid_causal", "runs_gather",
+    "function", "error", "grid_causal", "runs_gather", "memories_product",
 )  # fmt: skip
 """A sample of each kind of record that is shown by itself. What holds of every view is tested with these."""
 

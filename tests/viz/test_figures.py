@@ -46,6 +46,15 @@ def failure() -> Figure:
     return Figure(pl.introspect.error(raised.value))
 
 
+def scaled_at_once(x):
+    """A kernel over all of an array."""
+
+    def scaled(x_ref, o_ref):
+        o_ref[...] = x_ref[...] * 2
+
+    return pallas_call(scaled, x)(x)
+
+
 def stuck(x):
     """A kernel that waits for a signal that nobody gives."""
 
@@ -84,6 +93,7 @@ FIGURES = {
     ),
     "error": (failure, "b: f32[4,5]"),
     "kernel_timelines": (lambda: pl.viz.timeline(stuck)(X), "! a deadlock in the kernel `stops`"),
+    "kernel_memories": (lambda: pl.viz.kernel_memory(scaled_at_once)(X), "VMEM    x_ref"),
     "kernel_grids": (lambda: pl.viz.grid(racing)(X), "! pallas_call of `scaled`: programs along"),
 }
 

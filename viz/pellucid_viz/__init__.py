@@ -12,6 +12,7 @@ _NAMES = (
     "diff",
     "function",
     "grid",
+    "kernel_memory",
     "ladder",
     "lens",
     "memory",

@@ -266,6 +266,27 @@ def grid(function: Callable[..., Any]) -> Callable[..., Figure]:
     return lambda *args: Figure(analysis.kernel_grids(function, *args))
 
 
+def kernel_memory(function: Callable[..., Any], chip: str = "v5e") -> Callable[..., Figure]:
+    """What the kernels of a function hold in the fast memories of a TPU, by buffer and line, beside what the chip has.
+
+    Blocks in whole tiles times their buffers, and scratch; the compiler adds what it needs for values in between. Nothing runs, and
+    no compiler of TPUs is needed; arguments may be ShapeDtypeStructs.
+
+    >>> from pellucid.experimental.pallas import BlockSpec, pallas_call
+    >>> def double(x_ref, o_ref):
+    ...     o_ref[...] = x_ref[...] * 2
+    >>> x, row = jnp.zeros((32, 100)), BlockSpec((8, 100), lambda i: (i, 0))
+    >>> print(kernel_memory(pallas_call(double, x, grid=4, in_specs=[row], out_specs=row))(x))
+    kernel `double`
+      VMEM: 16 KiB, v5e has 128 MiB, 0.0122 %
+        memory  held for  type        buffers  bytes  unused         line
+        VMEM    x_ref     f32[8,100]  2        8 KiB  21.9 % of tiles  ...
+        VMEM    o_ref     f32[8,100]  2        8 KiB  21.9 % of tiles  ...
+    """
+    check_function(function, "kernel_memory")
+    return lambda *args: Figure(analysis.kernel_memories(function, *args, chip=chip))
+
+
 def timeline(x: Any, *, params: Any = None) -> Any:
     """Kernels in the simulator: for each core and device when it computed and waited, which copies were in flight, and which lines waited longest.
 

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+from collections import Counter
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from pellucid._machine.base import ArgumentValueError, UnsupportedError, by_tool
+from pellucid._machine.base import (
+    ArgumentValueError,
+    UnsupportedError,
+    by_tool,
+    bytes_text,
+    describe,
+)
 from pellucid._machine.base.errors import CompilationError
 from pellucid._machine.higher_order.jitted import jit
 from pellucid._machine.higher_order.stages import Compiled, make_jaxpr
@@ -26,14 +33,15 @@ from pellucid.introspect.schema import (
     ProgramRecord,
 )
 from pellucid.introspect.triton_text import Resources, TritonText, triton_text
+from pellucid.kernels import tpu
 from pellucid.kernels.triton import language as triton
 
 from .links import link, link_siblings
 from .programs import jaxpr_program, program
-from .stablehlo import ptx_program, triton_program
+from .stablehlo import mosaic_program, ptx_program, triton_program
 
-MAX_TRITON = 8
-"""Maximum number of kernels that a lens shows in Triton's dialect."""
+MAX_KERNELS = 8
+"""Maximum number of kernels that a lens shows in the dialects of Triton and of Mosaic."""
 ARCHITECTURE = "9.0"
 """The GPU that a lens compiles these kernels for, by its compute capability: an H100."""
 
@@ -43,7 +51,7 @@ def lens(function: Callable[..., Any], *args: Any) -> LensRecord:
     """A function at each stage for these arguments: jaxpr, StableHLO and optimized HLO, with links between equations.
 
     The kernels for Triton that it calls follow, each with its PTX and a note of what it needs of an H100 where the extra `gpu-aot` is
-    installed. Compiles the function if it isn't compiled yet.
+    installed, and those with `tpu.CompilerParams` in Mosaic's dialect, with what they hold in vector memory. Compiles the function if it isn't compiled yet.
 
     >>> record = lens(lambda x: x * 2.0, 1.0)
     >>> [program.dialect for program in record.programs], [link.relation for link in record.links]
@@ -53,7 +61,7 @@ def lens(function: Callable[..., Any], *args: Any) -> LensRecord:
     traced = jitted.trace(*args)  # pyright: ignore[reportFunctionMemberAccess]  # a jitted function has it
     lowered = traced.lower()
     before, middle, after = program(traced), program(lowered), program(lowered.compile())
-    kernels = _triton_stages(traced.jaxpr.jaxpr, traced.fun_name)
+    kernels = _kernel_stages(traced.jaxpr.jaxpr, traced.fun_name)
     stages = [before, middle, after, *[stage.program for stage in kernels]]
     return LensRecord(
         name=traced.fun_name,
@@ -62,7 +70,11 @@ def lens(function: Callable[..., Any], *args: Any) -> LensRecord:
             link(before, middle, "lower"),
             link(middle, after, "compile"),
             link(before, after, "compile"),
-            *[link(before, each, "lower") for each in stages if each.dialect == "triton"],
+            *[
+                link(before, each, "lower")
+                for each in stages
+                if each.dialect in ("triton", "mosaic")
+            ],
         ],
         notes=["", "", "", *[stage.note for stage in kernels]] if kernels else [],
     )
@@ -75,24 +87,35 @@ class _Stage(NamedTuple):
     note: str
 
 
-def _triton_stages(jaxpr: Jaxpr, name: str) -> list[_Stage]:
-    """The kernels for Triton that a program calls, as GPUs run them; without those that can't be lowered.
+def _kernel_stages(jaxpr: Jaxpr, name: str) -> list[_Stage]:
+    """The kernels for Triton and for TPUs that a program calls, as devices run them; without those that can't be lowered.
 
-    Each is followed by its PTX if something installed compiles it.
+    A kernel for Triton is followed by its PTX if something installed compiles it.
     """
     found: list[list[_Stage]] = []
     for each in programs_within(jaxpr):
         for equation in each.equations:
-            if is_kernel(equation) and equation.params.is_own:
+            if is_kernel(equation) and equation.params.is_own and len(found) < MAX_KERNELS:
                 kernel = equation.params.kernel
-                if len(found) < MAX_TRITON and isinstance(
-                    kernel.compiler_params, triton.CompilerParams
-                ):
-                    with contextlib.suppress(UnsupportedError):
+                with contextlib.suppress(UnsupportedError):
+                    if isinstance(kernel.compiler_params, triton.CompilerParams):
                         program = triton_program(kernel, key=f"{name}:triton:{len(found)}")
                         key = f"{name}:ptx:{len(found)}"
                         found.append(_with_ptx(program, triton_text(kernel), key))
+                    elif isinstance(kernel.compiler_params, tpu.CompilerParams):
+                        line, key = describe(equation.source), f"{name}:mosaic:{len(found)}"
+                        found.append([_in_mosaic(*mosaic_program(kernel, line=line, key=key))])
     return [*itertools.chain(*found)]
+
+
+def _in_mosaic(program: ProgramRecord, vmem: Sequence[tuple[str, int]]) -> _Stage:
+    """A kernel in Mosaic's dialect, with what it holds in VMEM."""
+    counts = Counter(vmem)  # references that the body makes may be several of one type
+    parts = ", ".join(
+        [f"{f'{n} × ' * (n > 1)}{name} {bytes_text(size)}" for (name, size), n in counts.items()]
+    )
+    total = bytes_text(sum([size for _, size in vmem]))
+    return _Stage(program, f"{total} of VMEM{': ' if parts else ''}{parts}")
 
 
 def _with_ptx(program: ProgramRecord, text: TritonText, key: str) -> list[_Stage]:

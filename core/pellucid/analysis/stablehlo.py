@@ -7,12 +7,16 @@ import re
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from pellucid._machine.ir import Equation
+from pellucid._machine.base.source import user_frame
+from pellucid._machine.ir import Equation, Jaxpr
 from pellucid.introspect import schema
 from pellucid.introspect.columns import ProgramColumns
 from pellucid.introspect.lineage import equation_at, equations_by_id
 from pellucid.introspect.spans import SourceSpans
+from pellucid.kernels.buffering import emit_pipeline_p
+from pellucid.kernels.mosaic_tpu.module import lowered as lowered_to_mosaic
 from pellucid.kernels.programs import GridKernel
+from pellucid.kernels.targets import TpuChip
 from pellucid.kernels.triton.call import lowered
 
 from .costs import Costs
@@ -52,6 +56,37 @@ def triton_program(
     return writer.write(lowered(kernel).module, listing=True, source_lines=source_lines)
 
 
+def mosaic_program(
+    kernel: GridKernel, chip: TpuChip | None = None, line: str | None = None, *, key: str
+) -> tuple[schema.ProgramRecord, list[tuple[str, int]]]:
+    """(the record of a kernel over a grid in Mosaic's dialect, for TPUs; what it holds in VMEM, by name and bytes).
+
+    Raises: UnsupportedError for a kernel that can't be lowered to TPUs.
+    """
+    columns = ProgramColumns(key, kernel.name, "mosaic")
+    writer = _ModuleWriter(columns, _shown_equations(kernel.body.jaxpr))
+    made = lowered_to_mosaic(kernel, chip, line)
+    return writer.write(made.module, listing=True, source_lines=True), made.vmem
+
+
+def _shown_equations(jaxpr: Jaxpr) -> dict[int, Equation]:
+    """The equations that a program shows, by the ids of those that are lowered: pipelines are lowered with buffers, and shown without.
+
+    What is lowered of a pipeline belongs to the equation of the same line in its definition, else to the pipeline.
+    """
+    found = equations_by_id(jaxpr)
+    for pipeline in [e for e in found.values() if e.primitive is emit_pipeline_p]:
+        program = pipeline.params.held.staged.program
+        if program is None:
+            continue
+        at_place: dict[Any, Equation] = {user_frame(pipeline.source): pipeline}
+        for equation in equations_by_id(pipeline.params.jaxpr.jaxpr).values():
+            at_place.setdefault(user_frame(equation.source), equation)
+        for id, equation in equations_by_id(program.jaxpr).items():
+            found.setdefault(id, at_place.get(user_frame(equation.source), pipeline))
+    return found
+
+
 def ptx_program(name: str, text: str, *, key: str) -> schema.ProgramRecord:
     """The record of a kernel in PTX: its text, whose lines belong to no equations."""
     columns = ProgramColumns(key, name, "ptx")
@@ -74,7 +109,7 @@ class _ModuleWriter:
 
     def __init__(self, columns: ProgramColumns, equations: dict[int, Equation]) -> None:
         self.columns = columns
-        self.is_triton = columns.dialect == "triton"
+        self.is_kernel = columns.dialect in ("triton", "mosaic")
         self.equations = equations
         self.spans = SourceSpans(columns.string)
         self.values: dict[Any, int] = {}
@@ -100,8 +135,8 @@ class _ModuleWriter:
         return self.columns.record(
             self.spans.sources(with_lines=source_lines),
             self.spans.columns(),
-            # A program of Triton runs once for each point of a grid: its equations in the jaxpr have the costs.
-            [] if self.is_triton else self.costs.columns(),
+            # A kernel runs once for each point of a grid: its equations in the jaxpr have the costs.
+            [] if self.is_kernel else self.costs.columns(),
             self.listing(text) if listing else None,
         )
 
@@ -174,6 +209,7 @@ class _ModuleWriter:
         path = _location_path(operation.location)
         origin = equation_at(operation.location)
         equation = None if origin is None else self.equations.get(origin)
+        origin = origin if equation is None else equation.id
         roles = _REGION_ROLES.get(name)
         trips = _trips(operation)
         for i, region in enumerate(operation.regions):

@@ -19,11 +19,14 @@ class ProgramColumns:
     """The tables of one program. Each text, type, mesh and sharding is stored once and referred to by index."""
 
     def __init__(
-        self, key: str, name: str, dialect: Literal["jaxpr", "stablehlo", "hlo", "triton", "ptx"]
+        self,
+        key: str,
+        name: str,
+        dialect: Literal["jaxpr", "stablehlo", "hlo", "triton", "ptx", "mosaic"],
     ) -> None:
         self.key = key
         self.name = name
-        self.dialect: Literal["jaxpr", "stablehlo", "hlo", "triton", "ptx"] = dialect
+        self.dialect: Literal["jaxpr", "stablehlo", "hlo", "triton", "ptx", "mosaic"] = dialect
         self.values = schema.ValueColumns(name=[], user_name=[], type=[])
         self.equations = schema.EquationColumns(
             id=[], primitive=[], scope=[], span=[], effects=[], operand_counts=[], operands=[],

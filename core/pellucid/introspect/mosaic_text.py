@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import NamedTuple
 
 from pellucid._machine.base import Function, UnsupportedError, describe
@@ -22,7 +23,7 @@ class MosaicText(NamedTuple):
     name: str
     text: str
     vmem: dict[str, int]
-    """Bytes of VMEM for the buffers of each array's blocks, and for each scratch."""
+    """Bytes of VMEM for the buffers of each array's blocks, for each scratch, and for all references of a type that the body makes."""
 
     @property
     def vmem_bytes(self) -> int:
@@ -36,7 +37,10 @@ def mosaic_text(kernel: GridKernel, chip: str | None = None, line: str | None = 
     Raises: UnsupportedError for a kernel that can't be lowered to TPUs.
     """
     made = lowered(kernel, None if chip is None else tpu_chip(chip), line)
-    return MosaicText(made.name, made.text, dict(made.vmem))
+    vmem: Counter[str] = Counter()
+    for name, size in made.vmem:  # references that the body makes may have one name
+        vmem[name] += size
+    return MosaicText(made.name, made.text, dict(vmem))
 
 
 def mosaic_texts(function: Function, *args: object, chip: str | None = None) -> list[MosaicText]:

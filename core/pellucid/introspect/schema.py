@@ -253,7 +253,7 @@ class ProgramRecord(ViewRecord):
     key: str
     """Identifies this program in links and in other records."""
     name: str
-    dialect: Literal["jaxpr", "stablehlo", "hlo", "triton", "ptx"]
+    dialect: Literal["jaxpr", "stablehlo", "hlo", "triton", "ptx", "mosaic"]
     strings: list[str]
     types: list[TypeRecord]
     meshes: list[MeshRecord]
@@ -1238,3 +1238,65 @@ class KernelTimelinesRecord(ViewRecord):
     """Number of runs that are left out."""
     schema_version: int = SCHEMA_VERSION
     kind: Literal["kernel_timelines"] = "kernel_timelines"
+
+
+# Fast memory of kernels on TPUs
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelMemoryPartRecord(Record):
+    """What a kernel holds in a fast memory: the buffers of an array's blocks, or scratch."""
+
+    name: str
+    role: Literal["block", "scratch", "scalars"]
+    type: str
+    """Type of one buffer."""
+    space: Literal["vmem", "smem"]
+    buffer_count: int
+    bytes: int
+    """Bytes of all buffers, in whole tiles."""
+    needed_bytes: int
+    """Those without what tiles have beyond the edges of a block."""
+    source: SourceRecord | None
+    line: int
+    text: str
+    """File or cell, number and code of the line; empty if it is unknown."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChipRecord(Record):
+    """A TPU and the sizes of the fast memories of one of its cores."""
+
+    name: str
+    vmem_bytes: int
+    smem_bytes: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelMemoryRecord(Record):
+    """What a kernel holds in the fast memories of a TPU."""
+
+    name: str
+    parts: list[KernelMemoryPartRecord]
+    limit_bytes: int | None
+    """`vmem_limit_bytes` of its compiler parameters; None without them."""
+    refusal: str
+    """Why it can't be lowered to TPUs, whatever the chip; empty if it can."""
+    source: SourceRecord | None
+    line: int
+    """Line of the call."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelMemoriesRecord(ViewRecord):
+    """The kernels that a function calls, with what they hold in the fast memories of TPUs."""
+
+    name: str
+    kernels: list[KernelMemoryRecord]
+    chips: list[ChipRecord]
+    chip: str
+    """Name of the chip that is shown first."""
+    hidden_count: int
+    """Number of kernels that are left out."""
+    schema_version: int = SCHEMA_VERSION
+    kind: Literal["kernel_memories"] = "kernel_memories"

@@ -26,6 +26,7 @@ import { RecordingView, recordingStyle } from './debugger/recording_view';
 import { unequalRunsView } from './debugger/unequal_runs_view';
 import { namedValueStyle } from './debugger/way_and_values';
 import { GridView, gridStyle } from './grid/grid_view';
+import { MemoriesView, memoriesStyle } from './simulator/memories_view';
 import { TimelinesView, timelinesStyle } from './simulator/timelines_view';
 import { functionCard, functionsStyle, type OpenProgram } from './facts/functions_list';
 import { ArrayValuesView, arrayValuesStyle, type ArrayEvents } from './values/array_values_view';
@@ -137,6 +138,7 @@ export function mount(host: HTMLElement, record: unknown, options: ViewOptions =
     gradientStyle,
     gridStyle,
     timelinesStyle,
+    memoriesStyle,
     arrayValuesStyle,
     recompilationStyle,
     functionsStyle,
@@ -254,6 +256,8 @@ function viewOf(
       return gradientView(record, events);
     case 'kernel_grids':
       return new GridView(root, record, events.notebook);
+    case 'kernel_memories':
+      return new MemoriesView(root, record, events.notebook);
     case 'kernel_timelines':
       return new TimelinesView(root, record, events.notebook);
     case 'recording':

@@ -191,7 +191,7 @@ export interface ProgramRecord {
   /** Identifies this program in links and in other records. */
   readonly key: string;
   readonly name: string;
-  readonly dialect: "jaxpr" | "stablehlo" | "hlo" | "triton" | "ptx";
+  readonly dialect: "jaxpr" | "stablehlo" | "hlo" | "triton" | "ptx" | "mosaic";
   readonly strings: readonly string[];
   readonly types: readonly TypeRecord[];
   readonly meshes: readonly MeshRecord[];
@@ -1113,4 +1113,55 @@ export interface KernelTimelinesRecord {
   readonly hidden_count: number;
   readonly schema_version: number;
   readonly kind: "kernel_timelines";
+}
+
+/** What a kernel holds in a fast memory: the buffers of an array's blocks, or scratch. */
+export interface KernelMemoryPartRecord {
+  readonly name: string;
+  readonly role: "block" | "scratch" | "scalars";
+  /** Type of one buffer. */
+  readonly type: string;
+  readonly space: "vmem" | "smem";
+  readonly buffer_count: number;
+  /** Bytes of all buffers, in whole tiles. */
+  readonly bytes: number;
+  /** Those without what tiles have beyond the edges of a block. */
+  readonly needed_bytes: number;
+  readonly source: SourceRecord | null;
+  readonly line: number;
+  /** File or cell, number and code of the line; empty if it is unknown. */
+  readonly text: string;
+}
+
+/** A TPU and the sizes of the fast memories of one of its cores. */
+export interface ChipRecord {
+  readonly name: string;
+  readonly vmem_bytes: number;
+  readonly smem_bytes: number;
+}
+
+/** What a kernel holds in the fast memories of a TPU. */
+export interface KernelMemoryRecord {
+  readonly name: string;
+  readonly parts: readonly KernelMemoryPartRecord[];
+  /** `vmem_limit_bytes` of its compiler parameters; None without them. */
+  readonly limit_bytes: number | null;
+  /** Why it can't be lowered to TPUs, whatever the chip; empty if it can. */
+  readonly refusal: string;
+  readonly source: SourceRecord | null;
+  /** Line of the call. */
+  readonly line: number;
+}
+
+/** The kernels that a function calls, with what they hold in the fast memories of TPUs. */
+export interface KernelMemoriesRecord {
+  readonly name: string;
+  readonly kernels: readonly KernelMemoryRecord[];
+  readonly chips: readonly ChipRecord[];
+  /** Name of the chip that is shown first. */
+  readonly chip: string;
+  /** Number of kernels that are left out. */
+  readonly hidden_count: number;
+  readonly schema_version: number;
+  readonly kind: "kernel_memories";
 }

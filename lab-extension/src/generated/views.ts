@@ -1,6 +1,6 @@
 // Generated from all schema modules by tools/generate_types.py. Do not edit.
 
-import type { ArrayValuesRecord, CompiledRecord, DiffRecord, ErrorRecord, FunctionRecord, FunctionShardingRecord, KernelGridsRecord, KernelTimelinesRecord, LadderRecord, LensRecord, MemoryRecord, MissRecord, MissesRecord, ProgramRecord, ShardingRecord, WhatIfRecord } from "./introspect";
+import type { ArrayValuesRecord, CompiledRecord, DiffRecord, ErrorRecord, FunctionRecord, FunctionShardingRecord, KernelGridsRecord, KernelMemoriesRecord, KernelTimelinesRecord, LadderRecord, LensRecord, MemoryRecord, MissRecord, MissesRecord, ProgramRecord, ShardingRecord, WhatIfRecord } from "./introspect";
 import type { DivergenceRecord, FindingRecord, GradientRecord, RecordingRecord, UnequalRunsRecord } from "./debugger";
 import type { ProfileComparisonRecord, ProfileRecord } from "./profiler";
 
@@ -16,6 +16,7 @@ export type AnyRecord =
   | FunctionShardingRecord
   | GradientRecord
   | KernelGridsRecord
+  | KernelMemoriesRecord
   | KernelTimelinesRecord
   | LadderRecord
   | LensRecord
@@ -42,6 +43,7 @@ export const VIEW_KINDS: readonly AnyRecord["kind"][] = [
   "function_sharding",
   "gradient",
   "kernel_grids",
+  "kernel_memories",
   "kernel_timelines",
   "ladder",
   "lens",

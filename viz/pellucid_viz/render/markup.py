@@ -27,6 +27,7 @@ from pellucid.introspect.values import bytes_text
 from pellucid_viz.render import placements
 from pellucid_viz.render.array import array_markup
 from pellucid_viz.render.grids import grids_markup
+from pellucid_viz.render.memories import memories_markup
 from pellucid_viz.render.picture import tiles_picture
 from pellucid_viz.render.program import (
     cut_text,
@@ -292,5 +293,6 @@ _WRITERS: dict[str, Callable[[Any], str]] = {
     "what_if": _what_if,
     "array_values": array_markup,
     "kernel_grids": lambda record: grids_markup(record, table),
+    "kernel_memories": lambda record: memories_markup(record, table),
     "kernel_timelines": lambda record: timelines_markup(record, table),
 }

@@ -19,6 +19,7 @@ STAGES = {
     "hlo": "optimized HLO",
     "triton": "Triton",
     "ptx": "PTX",
+    "mosaic": "Mosaic",
 }
 _MAX_OPEN = 24
 """Maximum number of lines of a program that is shown expanded."""

@@ -31,6 +31,7 @@ from pellucid.introspect.values import bytes_text
 from pellucid_viz.render import placements
 from pellucid_viz.render.array import array_text
 from pellucid_viz.render.grids import grids_text
+from pellucid_viz.render.memories import memories_text
 from pellucid_viz.render.program import STAGES
 from pellucid_viz.render.quantities import count_text, seconds_text
 from pellucid_viz.render.sharded import (
@@ -395,5 +396,6 @@ _WRITERS: dict[str, Callable[[Any], str]] = {
     "what_if": what_if_text,
     "array_values": array_text,
     "kernel_grids": lambda record: grids_text(record, _align),
+    "kernel_memories": lambda record: memories_text(record, _align),
     "kernel_timelines": lambda record: timelines_text(record, _align),
 }

@@ -18,7 +18,8 @@ from pellucid.kernels.programs import UNDEFINED
 
 from .bounds import known
 from .lowering import Lowering, MemRef, rule
-from .tiles import LANES, bits_of, bytes_of, tile_of
+from .memory import memory_part
+from .tiles import LANES, bits_of, tile_of
 from .windows import scratch_argument
 
 _INT32 = np.dtype(np.int32)
@@ -238,9 +239,11 @@ def _made(ctx: Lowering, equation: Equation) -> MemRef:
         argument = scratch_argument(ctx, aval, equation.params.memory_space)
         value = ctx.entry.add_argument(argument.type(ctx), ir.Location.unknown())
         ctx.made[result] = argument.ref(value)
-        if argument.space == "vmem":
-            size = bytes_of(argument.shape, aval.dtype)
-            ctx.vmem_made.append((f"a reference of type {aval.text()}", size))
+        if argument.space in ("vmem", "smem"):
+            name = f"a reference of type {aval.text()}"
+            ctx.memory_made.append(
+                memory_part(name, argument.space, argument.shape, aval, equation.source)
+            )
     return ctx.made[result]
 
 

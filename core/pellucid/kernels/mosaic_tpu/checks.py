@@ -22,7 +22,8 @@ from pellucid.kernels.specs import (
 )
 from pellucid.kernels.targets import LARGEST_VMEM, TpuChip
 
-from .tiles import bytes_of, fitting_block, has_dtype, tile_of
+from .memory import MemoryPart, memory_part
+from .tiles import fitting_block, has_dtype, tile_of
 from .windows import has_single_rows, in_rows, is_moved, memory_of
 
 _SEMANTICS = ("parallel", "arbitrary", "core_parallel")
@@ -39,10 +40,10 @@ def check(kernel: GridKernel, line: str | None) -> None:
 
 
 def check_memory(
-    kernel: GridKernel, parts: Sequence[tuple[str, int]], chip: TpuChip | None, line: str | None
+    kernel: GridKernel, parts: Sequence[MemoryPart], chip: TpuChip | None, line: str | None
 ) -> None:
-    """Raise UnsupportedError for a kernel whose `parts`, each with its name and bytes, don't fit into VMEM."""
-    _Checks(kernel, line).memory(parts, chip)
+    """Raise UnsupportedError for a kernel whose `parts` don't fit into VMEM."""
+    _Checks(kernel, line).memory([(p.name, p.n_bytes) for p in parts if p.space == "vmem"], chip)
 
 
 class _Checks(NamedTuple):
@@ -222,20 +223,28 @@ def _space(kernel: GridKernel, mapping: BlockMapping) -> str:
 # Memory -------------------------------------------------------------------------------------------------------
 
 
-def vmem_of(kernel: GridKernel) -> list[tuple[str, int]]:
-    """What a kernel is given in VMEM: (name, bytes) for the buffers of each array's blocks, then for each scratch."""
-    return [*_buffers(kernel), *_scratch(kernel)]
+def parts_of(kernel: GridKernel) -> list[MemoryPart]:
+    """What a kernel is given in fast memory: prefetched scalars, the buffers of each array's blocks, then scratch."""
+    return [*_scalars(kernel), *_buffers(kernel), *_scratch(kernel)]
 
 
-def _buffers(kernel: GridKernel) -> Iterator[tuple[str, int]]:
+def _scalars(kernel: GridKernel) -> Iterator[MemoryPart]:
+    for i, aval in enumerate(kernel.scalars):
+        yield memory_part(f"scalars {i}", "smem", aval.shape, aval, None)
+
+
+def _buffers(kernel: GridKernel) -> Iterator[MemoryPart]:
     for mapping in (*kernel.inputs, *kernel.results):
-        if _space(kernel, mapping) == "vmem":
-            size = bytes_of(in_rows(mapping, mapping.sizes) or (1,), mapping.aval.dtype)
-            yield mapping.name, size * buffers_of(mapping)
+        space = _space(kernel, mapping)
+        if space in ("vmem", "smem"):
+            shape, n = tuple(in_rows(mapping, mapping.sizes)), buffers_of(mapping)
+            yield memory_part(mapping.name, space, shape, mapping.aval, mapping.spec.source, n)
 
 
-def _scratch(kernel: GridKernel) -> Iterator[tuple[str, int]]:
+def _scratch(kernel: GridKernel) -> Iterator[MemoryPart]:
     for i, (aval, space) in enumerate(zip(kernel.scratch, kernel.spaces, strict=False)):
-        is_semaphore = isinstance(space, SemaphoreType)
-        if not is_semaphore and memory_of(kernel.name, "scratch", space, None) == "vmem":
-            yield f"scratch {i}", bytes_of(aval.shape or (1,), aval.dtype)
+        if isinstance(space, SemaphoreType):
+            continue
+        memory = memory_of(kernel.name, "scratch", space, None)
+        if memory in ("vmem", "smem"):
+            yield memory_part(f"scratch {i}", memory, aval.shape, aval, None)

@@ -17,6 +17,7 @@ from pellucid.kernels.lowering.programs import Rules, registering
 from pellucid.kernels.mappings import BlockMapping
 
 from .bounds import Known, known
+from .memory import MemoryPart
 
 RULES: Rules = {}
 """By primitive how it is lowered; `rules`, `reductions` and `access` fill it."""
@@ -58,8 +59,8 @@ class Lowering(programs.Lowering):
         """The block of the kernel's function, whose arguments references are."""
         self.made: dict[Any, MemRef] = {}
         """Scratch by the variable of the reference that the body makes; it is there as long as the kernel."""
-        self.vmem_made: list[tuple[str, int]] = []
-        """What of that is in VMEM: (description, bytes)."""
+        self.memory_made: list[MemoryPart] = []
+        """What of that is in VMEM and SMEM."""
         self.mesh: Any = None
         """The mesh of the devices that run the kernel beside each other."""
         self.facts: dict[Any, Known] = {}

@@ -15,8 +15,9 @@ from pellucid.kernels.targets import TpuChip
 
 from . import access, dma, language, loops, reductions, rules
 from .bounds import Known
-from .checks import check, check_memory, vmem_of
+from .checks import check, check_memory, parts_of
 from .lowering import Lowering, MemRef
+from .memory import MemoryPart
 from .windows import (
     argument_of,
     block_argument,
@@ -39,8 +40,13 @@ class MosaicKernel(NamedTuple):
 
     name: str
     module: ir.Module
-    vmem: list[tuple[str, int]]
-    """What it holds in VMEM: (name, bytes) for the buffers of each array's blocks, then for each scratch."""
+    memory: list[MemoryPart]
+    """What it holds in VMEM and SMEM: prefetched scalars, the buffers of each array's blocks, then each scratch."""
+
+    @property
+    def vmem(self) -> list[tuple[str, int]]:
+        """What it holds in VMEM: (name, bytes)."""
+        return [(part.name, part.n_bytes) for part in self.memory if part.space == "vmem"]
 
     @property
     def text(self) -> str:
@@ -64,7 +70,7 @@ def lowered(
         module = ir.Module.create()
         with ir.InsertionPoint(module.body):
             _function(ctx, kernel)
-        parts = [*vmem_of(kernel), *ctx.vmem_made]
+        parts = [*parts_of(kernel), *ctx.memory_made]
         check_memory(kernel, parts, chip, line)
         try:
             module.operation.verify()

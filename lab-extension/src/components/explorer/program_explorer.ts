@@ -354,9 +354,14 @@ export class ProgramExplorer {
         'span',
         { class: 'pl-chip' },
         termed(
-          { jaxpr: 'jaxpr', hlo: 'HLO', stablehlo: 'StableHLO', triton: 'Triton', ptx: 'PTX' }[
-            program.dialect
-          ],
+          {
+            jaxpr: 'jaxpr',
+            hlo: 'HLO',
+            stablehlo: 'StableHLO',
+            triton: 'Triton',
+            ptx: 'PTX',
+            mosaic: 'Mosaic',
+          }[program.dialect],
         ),
       ),
       this.status,

@@ -20,6 +20,7 @@ const TITLES: Readonly<Record<string, string>> = {
   hlo: 'optimized HLO',
   triton: 'Triton',
   ptx: 'PTX',
+  mosaic: 'Mosaic',
 };
 
 export class LensView {
@@ -117,10 +118,12 @@ export class LensView {
   }
 }
 
+const KERNEL_DIALECTS: ReadonlySet<string> = new Set(['triton', 'ptx', 'mosaic']);
+
 /** Title of a program; kernels are distinguished by their names. */
 function titleOf({ dialect, name }: Program): string {
   const title = TITLES[dialect] ?? dialect;
-  return dialect === 'triton' || dialect === 'ptx' ? `${title}: ${oneLine(name, 30)}` : title;
+  return KERNEL_DIALECTS.has(dialect) ? `${title}: ${oneLine(name, 30)}` : title;
 }
 
 /** Pattern of the line where the text of a stage reaches the function itself. */
@@ -128,6 +131,7 @@ const STARTS: Readonly<Record<string, RegExp>> = {
   stablehlo: /@main/,
   hlo: /^ENTRY/,
   triton: /tt\.func/,
+  mosaic: /func\.func/,
   ptx: /\.entry/,
 };
 
