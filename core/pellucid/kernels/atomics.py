@@ -11,13 +11,21 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid._machine.base import ArgumentTypeError, cached, dtypes
+from pellucid._machine.base import ArgumentTypeError, cached, dtypes, strict_zip
+from pellucid._machine.checks.automatic import MASKED, NOWHERE
 from pellucid._machine.higher_order.jitted import jit
 from pellucid._machine.higher_order.loops import fori_loop
 from pellucid._machine.ir import Operands, read_effect, write_effect
-from pellucid._machine.primitives import convert_element_type, reshape, select_n, zero_of
+from pellucid._machine.primitives import (
+    broadcast_to,
+    convert_element_type,
+    reshape,
+    select_n,
+    zero_of,
+)
 from pellucid._machine.primitives.arithmetic import max as larger, min as smaller
 from pellucid._machine.primitives.logical import bitwise_and, bitwise_or, bitwise_xor
+from pellucid._machine.primitives.reduction import reduce_or
 from pellucid._machine.primitives.scatter import scatter_add, scatter_max, scatter_min
 from pellucid._machine.refs import index as indexing
 from pellucid._machine.refs.access import (
@@ -30,10 +38,10 @@ from pellucid._machine.refs.access import (
 )
 from pellucid._machine.refs.index import RefIndex, has_vectors
 from pellucid._machine.refs.primitives import Write
-from pellucid._machine.tracing import bind, bind1, type_of
+from pellucid._machine.tracing import bind, bind1, type_of, use_lineage
 from pellucid._machine.transforms.jvp import jvp
 
-from .inside import fitting
+from .inside import fitting, points
 
 COMBINE = {
     "add": lambda old, new: old + new,
@@ -151,14 +159,15 @@ def _one_by_one(
     operation: str, whole: Any, index: RefIndex, operands: Operands, value: Any, which: Any
 ) -> Any:
     """An array after its elements at an index are combined with values in turn."""
-    end = np.int32(whole.size)
     places = places_of(whole.shape, [(index, tuple(operands))])
-    places = reshape(select_n(which, np.broadcast_to(end, value.shape), places), (value.size,))
+    places = reshape(select_n(which, np.broadcast_to(NOWHERE, value.shape), places), (value.size,))
     values = reshape(value, (value.size,))
 
     def step(k: Any, flat: Any) -> Any:
-        new = COMBINE[operation](flat.at[places[k]].get(mode="clip"), values[k])
-        return flat.at[places[k]].set(new, mode="drop")
+        place = places[k]
+        with use_lineage(MASKED):
+            new = COMBINE[operation](flat.at[place].get(mode="clip"), values[k])
+            return flat.at[place].set(new, mode="drop")
 
     flat = fori_loop(np.int32(0), np.int32(value.size), step, reshape(whole, (whole.size,)))
     return reshape(flat, whole.shape)
@@ -171,7 +180,39 @@ def _update(operation: str, ref: Any, idx: Any, value: Any, mask: Any) -> Any:
         raise ArgumentTypeError(f"{name} takes integers.", got=_text(view))
     value = fitting(name, "value", convert_element_type(value, view.dtype), view.shape)
     which = fitting(name, "mask", True if mask is None else mask, view.shape)
+    if mask is not None:
+        view = _inside_where_masked(name, view, which)
     return _bound(operation, view, value, which)
+
+
+def _inside_where_masked(name: str, view: RefView, which: Any) -> RefView:
+    """`view` with positions inside of the reference where `which` is false: nothing is done there, and checks of indices pass.
+
+    A slice with a traced start becomes positions, so that it isn't moved where it reaches over the end.
+    """
+    (index, operands), *more = view.steps
+    if more or not isinstance(index, RefIndex) or not operands:
+        return view
+
+    def inside_unless(counts: Any, x: Any, least: int, dim: int) -> Any:
+        return select_n(counts, smaller(larger(x, np.int32(least)), np.int32(dim - 1)), x)
+
+    if any(entry is not None and entry.start is None for entry in index.entries):
+        _, positions, _ = points(name, view)
+        if positions is None:
+            return view
+        rows = [inside_unless(which, x, 0, dim) for x, dim in strict_zip(positions, index.shape)]
+        return part_of(name, view.ref, tuple(rows))
+    # All operands are scalars or arrays of positions: their common dimensions are those of the part but for its slices.
+    ndim = type_of(which).ndim
+    vector = range(index.position, index.position + ndim - len(index.windows))
+    counts = reduce_or(which, [i for i in range(ndim) if i not in vector])
+    dims = [dim for entry, dim in strict_zip(index.entries, index.shape) if entry is None]
+    moved = []
+    for x, dim in strict_zip(operands, dims):
+        x = broadcast_to(convert_element_type(x, np.dtype(np.int32)), type_of(counts).shape)
+        moved.append(inside_unless(counts, x, -dim, dim))
+    return RefView(view.ref, ((index, tuple(moved)),))
 
 
 def _bound(operation: str, view: RefView, value: Any, which: Any) -> Any:

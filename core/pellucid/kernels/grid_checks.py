@@ -18,6 +18,7 @@ from pellucid._machine.base.dims import Symbol
 from pellucid._machine.checks.errors import FailedCheckError
 from pellucid._machine.checks.guard import guard
 from pellucid._machine.ir import Values
+from pellucid._machine.primitives import convert_element_type, select_n
 from pellucid._machine.tracing import replay
 from pellucid._machine.transforms.vmap import vmap
 
@@ -285,6 +286,108 @@ def check_visits_when_run(
         is_shared = is_inside & (least[numbers] < position)
         message = functools.partial(_is_shared, caller, mapping, axis)
         _guard_programs(is_shared, numbers, message, mapping)
+
+
+def check_traced_grid_when_run(
+    caller: str,
+    mapping: BlockMapping,
+    grid: Sequence[int | None],
+    bounds: Values,
+    parallel: Sequence[int],
+    *,
+    is_complete: bool,
+) -> None:
+    """State what `check_written` finds for a grid of which some sizes, `bounds`, are traced, where index maps give positions and numbers.
+
+    Raises: ArgumentValueError for blocks that no program writes whatever the traced sizes are. What other index maps give isn't looked at.
+    """
+    n_blocks = mapping.n_blocks
+    if (
+        None not in grid
+        or None in mapping.known
+        or any(isinstance(n, Symbol) for n in (*mapping.aval.shape, *mapping.sizes))
+        or any(type(dim) not in (Blocked, Squeezed) for dim in mapping.dims)
+        or 0 in mapping.aval.shape
+    ):
+        return
+    traced = iter(bounds)
+    sizes = [convert_element_type(next(traced), INT32) if n is None else n for n in grid]
+    dim_of = {known.axis: i for i, known in enumerate(mapping.known) if type(known) is Along}
+    # Along each axis as many programs as there are blocks, at least one; along other dimensions there must be one block.
+    needed = [n_blocks[dim_of[axis]] if axis in dim_of else 1 for axis in range(len(grid))]
+    is_free = [n > 1 and dim not in dim_of.values() for dim, n in enumerate(n_blocks)]
+    # Each a condition, the axis whose size a message tells, and that.
+    failures: list[tuple[Any, int, Callable[..., str]]] = []
+    if is_complete:
+        short = [isinstance(n, int) and n < least for n, least in strict_zip(sizes, needed)]
+        if any(is_free) or any(short):
+            raise ArgumentValueError(
+                f"{caller}: no program writes some blocks of {mapping.name}, whatever the size of the grid is.",
+                got=f"array of shape {mapping.aval.shape}, blocks of {mapping.sizes}, grid {tuple(grid)}",
+                where=mapping.spec.line,
+                do=_covering(mapping, grid),
+            )
+        for axis, least in enumerate(needed):
+            if grid[axis] is None:
+                failures.append((sizes[axis] < np.int32(least), axis, _leaves_out(least)))
+    if math.prod(n_blocks) > 1:
+        free = [axis for axis in range(len(grid)) if axis not in dim_of]
+        failures += [(sizes[a] > np.int32(1), a, _shares) for a in free if a in parallel]
+        if getattr(mapping.spec.pipeline_mode, "revisit", None) is not RevisitMode.ANY:
+            # Along a later axis the block changes, and then the first one comes again.
+            for axis in free:
+                later = [sizes[a] > np.int32(1) for a in dim_of if a > axis]
+                if later:
+                    changes = functools.reduce(lambda x, y: x | y, later)
+                    failures.append(((sizes[axis] > np.int32(1)) & changes, axis, _returns))
+    # What is known to be well needs no look.
+    failures = [
+        row for row in failures if not (isinstance(row[0], (bool, np.bool_)) and not row[0])
+    ]
+    if not failures:
+        return
+    layout, code = Layout(0, 2), np.int32(0)
+    # Of several failures the first one is told.
+    for i, (has_failed, _, _) in reversed([*enumerate(failures)]):
+        code = select_n(has_failed, code, np.int32(i + 1))
+    values = [layout.vector(1, (), [sizes[axis], np.int32(axis)]) for _, axis, _ in failures]
+    sites = [
+        layout.site(FailedCheckError, _grid_message(caller, mapping, message), mapping.spec.source)
+        for _, _, message in failures
+    ]
+    guard(code, values, sites)
+
+
+def _grid_message(
+    caller: str, mapping: BlockMapping, message: Callable[..., str]
+) -> Callable[..., str]:
+    """The message of a site, from the size along an axis, and the axis."""
+    return lambda _, numbers: f"{caller}: {message(mapping, *numbers)}"
+
+
+def _leaves_out(needed: int) -> Callable[..., str]:
+    def message(mapping: BlockMapping, size: int, axis: int) -> str:
+        return (
+            f"no program writes some blocks of {mapping.name}.\n  array of shape {mapping.aval.shape}, blocks of {mapping.sizes}: "
+            f"{needed} along axis {axis} of the grid, whose size is {size}\n  Alias the result with an input, where such blocks keep "
+            "its values: `input_output_aliases`."
+        )
+
+    return message
+
+
+def _shares(mapping: BlockMapping, size: int, axis: int) -> str:
+    return (
+        f"programs along the parallel axis {axis} write the same block of {mapping.name}.\n  {size} of them, blocks of "
+        f"{mapping.sizes} of an array of shape {mapping.aval.shape}"
+    )
+
+
+def _returns(mapping: BlockMapping, size: int, axis: int) -> str:
+    return (
+        f"a block of {mapping.name} is left and visited again, which devices don't keep.\n  axis {axis} of the grid, on which it "
+        f"doesn't depend, has {size} programs, and later axes change it; `Buffered(2, revisit=RevisitMode.ANY)` would allow it"
+    )
 
 
 def _guard_programs(

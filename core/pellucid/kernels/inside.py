@@ -278,7 +278,7 @@ def load(ref: Any, *, mask: Any = None, other: Any = None, outside: Any = None) 
     """
     if mask is None:
         return get(ref)
-    view, positions, inside = _points("load", ref)
+    view, positions, inside = points("load", ref)
     shape = view.shape
     mask = fitting("load", "mask", mask, shape)
     if positions is None:
@@ -316,7 +316,7 @@ def store(ref: Any, val: Any, *, mask: Any = None) -> None:
     if mask is None:
         set_part(ref, ..., val)
         return
-    view, positions, _ = _points("store", ref)
+    view, positions, _ = points("store", ref)
     shape = view.shape
     mask = fitting("store", "mask", mask, shape)
     if positions is None:
@@ -362,7 +362,7 @@ def fitting(caller: str, name: str, x: Any, shape: tuple[int, ...]) -> Any:
         ) from None
 
 
-def _points(caller: str, ref: Any) -> tuple[RefView, tuple[Any, ...] | None, Any]:
+def points(caller: str, ref: Any) -> tuple[RefView, tuple[Any, ...] | None, Any]:
     """(the view, the position of each of its elements along each axis of its reference, whether it lies inside).
 
     The last two are None where all are known to lie inside. A view of a view is read and written as a whole.

@@ -60,7 +60,12 @@ from .gpu import params as gpu
 from .gpu.memory import kind_of_block
 from .gpu.waiting import waits_for_threads
 from .grid import GridPosition, programs_of_kernel, within
-from .grid_checks import check_inside, check_visits_when_run, check_written
+from .grid_checks import (
+    check_inside,
+    check_traced_grid_when_run,
+    check_visits_when_run,
+    check_written,
+)
 from .mappings import (
     INDEX,
     BlockMapping,
@@ -330,9 +335,16 @@ class KernelDescription(NamedTuple):
         scalars: Values = operands[first : first + len(kernel.scalars)]
         # With `disable_bounds_checks` users promise that the blocks which data choose are right, and get no check of them.
         is_stated = getattr(kernel.compiler_params, "disable_bounds_checks", False)
-        for mapping in () if is_stated else kernel.results:
-            check_visits_when_run(
-                self.caller, mapping, kernel.grid, sorted(kernel.parallel), scalars
+        for i, mapping in enumerate(() if is_stated else kernel.results):
+            parallel = sorted(kernel.parallel)
+            check_visits_when_run(self.caller, mapping, kernel.grid, parallel, scalars)
+            check_traced_grid_when_run(
+                self.caller,
+                mapping,
+                kernel.grid,
+                operands[:first],
+                parallel,
+                is_complete=i not in kernel.aliases,
             )
         return self._settled(results, out_tree, written)
 

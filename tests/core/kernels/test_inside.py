@@ -311,3 +311,76 @@ def test_names_of_the_reference_are_there():
     assert "stablehlo.sine" in pallas.lower_as_mlir(jnp.sin, X, platforms=["tpu"])
     with pytest.raises(NotImplementedError, match="no dynamic_shapes"):
         pallas.lower_as_mlir(jnp.sin, X, dynamic_shapes=True)
+
+
+def test_checks_of_indices_pass_over_what_masked_atomic_operations_leave_out():
+    def histogram(x_ref, o_ref):
+        i = x_ref[...]
+        o_ref[...] = jnp.zeros_like(o_ref)
+        triton.atomic_add(o_ref, i, 1, mask=i < 90)
+
+    call = pallas.pallas_call(histogram, pl.ShapeDtypeStruct((4,), np.int32))
+    checked = pl.jit(checkify.checkify(call, checkify.index_checks))
+    error, y = checked(np.array([0, 3, 99, 0, 90]))
+    assert error.get() is None
+    np.testing.assert_array_equal(y, [2, 0, 0, 1])
+    assert (
+        "index 4 is out of bounds for axis 0 with size 4"
+        in checked(np.array([0, 3, 99, 4]))[0].get()
+    )
+
+
+@pytest.mark.parametrize("name", ["add", "max", "xor", "xchg"])
+@pytest.mark.parametrize("length", [1, 2])
+def test_masked_atomic_operations_on_slices_that_reach_over_the_end(name, length):
+    """They leave elements beyond the end out, and aren't moved, as masked loads and stores."""
+
+    def kernel(start_ref, o_ref):
+        part = o_ref.at[pallas.ds(start_ref[0], 4), :1]
+        mask = jnp.arange(4)[:, None] < length
+        getattr(triton, f"atomic_{name}")(part, ..., jnp.full((4, 1), 100), mask=mask)
+
+    x = np.arange(16, dtype=np.int32).reshape(8, 2)
+    call = pallas.pallas_call(
+        lambda s, x, o: kernel(s, o),
+        pl.ShapeDtypeStruct(x.shape, x.dtype),
+        input_output_aliases={1: 0},
+    )
+    expected = x.copy()
+    rows = slice(6, 6 + length)
+    combine = {"add": np.add, "max": np.maximum, "xor": np.bitwise_xor, "xchg": lambda x, y: y}[
+        name
+    ]
+    expected[rows, :1] = combine(x[rows, :1], 100)
+    np.testing.assert_array_equal(call(np.array([6]), x), expected)
+    error, y = checkify.checkify(call, checkify.index_checks)(np.array([6]), x)
+    assert error.get() is None
+    np.testing.assert_array_equal(y, expected)
+
+
+def test_masks_of_atomic_operations_at_scalars_and_pairs_of_positions():
+    x = np.zeros((3, 4), np.float32)
+
+    def kernel(i_ref, o_ref):
+        triton.atomic_add(o_ref, (i_ref[0], slice(None)), 1.0, mask=i_ref[0] < 3)
+        triton.atomic_add(
+            o_ref, (i_ref[...][:, None], jnp.arange(2)), 10.0, mask=(i_ref[...] < 3)[:, None]
+        )
+
+    call = pallas.pallas_call(
+        lambda i, x, o: kernel(i, o),
+        pl.ShapeDtypeStruct(x.shape, x.dtype),
+        input_output_aliases={1: 0},
+    )
+    checked = checkify.checkify(call, checkify.index_checks)
+    for i in ([7, 1, -1], [1, 9, 2]):
+        expected = x.copy()
+        if i[0] < 3:
+            expected[i[0]] += 1
+        for k in i:
+            if k < 3:
+                expected[k, :2] += 10
+        error, y = checked(np.array(i), x)
+        assert error.get() is None
+        np.testing.assert_array_equal(y, expected)
+        np.testing.assert_array_equal(call(np.array(i), x), expected)

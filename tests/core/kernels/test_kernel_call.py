@@ -260,6 +260,63 @@ def test_blocks_outside_of_traced_grids_raise_when_the_program_runs():
         call(5, X)
 
 
+def test_blocks_that_a_traced_grid_leaves_out_raise_when_the_program_runs():
+    def run(n, x):
+        return pallas_call(squared, like((8,)), grid=(n,), in_specs=[BLOCK], out_specs=BLOCK)(x)
+
+    np.testing.assert_array_equal(run(jnp.asarray(4), X), X**2)
+    message = r"no program writes some blocks of out_specs[^@]*4 along axis 0 of the grid, whose size is (3|0)"
+    over_sizes = lambda n, x: lax.scan(lambda c, n: (c, run(n, x)), 0, jnp.stack([n * 0 + 4, n]))
+    for function in (
+        run,
+        pl.jit(run),
+        lambda n, x: pl.vmap(run, (0, None))(n[None], x),
+        over_sizes,
+    ):
+        for n in map(jnp.asarray, (3, 0)):
+            with pytest.raises(ValueError, match=message) as caught:
+                pl.block_until_ready(function(n, X))
+            assert "BLOCK = BlockSpec((2,), lambda" in str(caught.value)
+    error, _ = checkify.checkify(pl.jit(run), checkify.user_checks)(np.int32(3), X)
+    assert "no program writes" in error.get()
+
+
+def test_blocks_that_no_traced_grid_reaches_raise_at_once():
+    first = BlockSpec((2,), lambda i: (0,))
+    with pytest.raises(ValueError, match="whatever the size of the grid is"):
+        pl.jit(lambda n: pallas_call(squared, X, grid=n, in_specs=[BLOCK], out_specs=first)(X))(4)
+    rows = BlockSpec((1, 2), lambda i, j: (i, j))
+    x = X.reshape(2, 4)
+    with pytest.raises(ValueError, match="whatever the size of the grid is"):
+        pl.jit(lambda n: pallas_call(squared, x, grid=(n, 1), in_specs=[rows], out_specs=rows)(x))(
+            2
+        )
+
+
+def test_visits_of_traced_grids_are_checked_when_the_program_runs():
+    def run(n, m, semantics=None, revisit=None, index=lambda i, j: (j,)):
+        mode = revisit and pallas.Buffered(2, revisit=revisit)
+        params = semantics and tpu.CompilerParams(dimension_semantics=semantics)
+        return pallas_call(
+            squared, like((8,)), grid=(n, m), in_specs=[BlockSpec((2,), index)], out_specs=BlockSpec((2,), index, pipeline_mode=mode),
+            compiler_params=params,
+        )(X)  # fmt: skip
+
+    one, two, four = map(jnp.asarray, (1, 2, 4))
+    np.testing.assert_array_equal(run(one, four), X**2)
+    np.testing.assert_array_equal(run(two, 4, revisit=pallas.RevisitMode.ANY), X**2)
+    np.testing.assert_array_equal(run(four, two, index=lambda i, j: (i,)), X**2)
+    for n, m in ((two, 4), (two, four), (2, four)):
+        with pytest.raises(
+            ValueError, match=r"left and visited again[^@]*axis 0 of the grid[^@]*2 programs"
+        ):
+            run(n, m)
+    share = lambda n, m: run(n, m, ("arbitrary", "parallel"), index=lambda i, j: (i,))
+    np.testing.assert_array_equal(share(four, one), X**2)
+    with pytest.raises(ValueError, match="along the parallel axis 1 write the same block"):
+        share(four, two)
+
+
 def test_kernels_whose_blocks_data_choose_are_mapped_and_exported():
     mesh = pl.make_mesh((2,), ("i",), axis_types=(pl.sharding.AxisType.Auto,))
     P = pl.sharding.PartitionSpec
@@ -439,10 +496,18 @@ def test_batches_of_calls_and_of_scalars():
 
 def test_batches_of_bounds():
     def run(n, x):
-        return pallas_call(squared, like((8,)), grid=(n,), in_specs=[BLOCK], out_specs=BLOCK)(x)
+        call = pallas_call(
+            squared,
+            like((8,)),
+            grid=(n,),
+            in_specs=[BLOCK],
+            out_specs=BLOCK,
+            input_output_aliases={0: 0},
+        )
+        return call(x)
 
     y = pl.vmap(run, (0, None))(np.array([1, 3], np.int32), X)
-    expected = np.full((2, 8), np.nan, F32)
+    expected = np.stack([X, X])
     expected[0, :2], expected[1, :6] = X[:2] ** 2, X[:6] ** 2
     np.testing.assert_array_equal(y, expected)
 
