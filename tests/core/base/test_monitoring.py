@@ -96,7 +96,8 @@ def test_misses_and_hits_of_the_cache_on_disk_are_recorded(recorded):
     retrieved = durations[CACHE + "cache_retrieval_time_sec"]
     assert retrieved == pytest.approx(durations[COMPILE + "backend_compile_duration"], abs=1e-5)
     saved = durations[CACHE + "compile_time_saved_sec"]
-    assert saved == pytest.approx(compiled - retrieved, abs=0.05)
+    # Of the first duration, the compiler's part was stored.
+    assert -retrieved < saved <= compiled - retrieved + 1e-3
 
 
 def test_that_a_process_uses_the_cache_is_recorded_once_after_each_reset(recorded):
