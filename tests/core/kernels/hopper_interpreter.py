@@ -469,10 +469,14 @@ class Block(mlir_interpreter.Interpreter):
         if not text:
             return [list(operands)]
         found = re.search(
-            r"m64n(\d+)k(\d+)\.(\w+)\.(\w+)\.(\w+) {[^}]*}, (.*), (\$\d+), p, ?(.*); }", text
+            r"m64n(\d+)k(\d+)\.(\w+)\.(\w+)\.(\w+) {[^}]*}, (.*), (\$\d+), p(?:, (.*))?; }", text
         )
         n, depth, result, name, other, left, right, flags = found.groups()
-        n, depth, flags = int(n), int(depth), [int(x) for x in flags.split(",") if x.strip()]
+        n, depth, flags = (
+            int(n),
+            int(depth),
+            [int(x) for x in (flags or "").split(",") if x.strip()],
+        )
         assert name == other
         assert count == n // 2
         if result == "f32":

@@ -1,14 +1,26 @@
 """Kernels for Hopper GPUs: their text, what they compute by an interpreter of it, what is refused, and their assembly."""
 
+import json
+import os
+import pathlib
+import subprocess
+import sys
+
 import numpy as np
 import pytest
 
 import pellucid as pl
+import pellucid.numpy as jnp
+from pellucid._machine.base.errors import UnsupportedError
+from pellucid._machine.xla import plugins, ptxas
+from pellucid.experimental import pallas
+from pellucid.experimental.pallas import BlockSpec, mosaic_gpu, pallas_call
+from pellucid.introspect.mosaic_gpu_text import mosaic_gpu_texts
 from pellucid.kernels.kernel_call import pallas_call_p
 from pellucid.kernels.lowering.launches import beginnings
 from pellucid.kernels.mosaic_gpu.module import lowered
 from tests.core.kernels import hopper_interpreter
-from tests.core.kernels.hopper_kernels import KERNELS
+from tests.core.kernels.hopper_kernels import FUNCTIONS, KERNELS, PRODUCTS, product
 
 
 def kernel_of(function, *args):
@@ -30,9 +42,9 @@ def interpreted(function, *args):
     return hopper_interpreter.run(lowered(kernel), inputs, results)
 
 
-@pytest.mark.parametrize("name", KERNELS)
+@pytest.mark.parametrize("name", KERNELS | PRODUCTS)
 def test_results_are_those_of_the_definition(name):
-    function, args = KERNELS[name]()
+    function, args = (KERNELS | PRODUCTS)[name]()
     found = interpreted(function, *args)
     expected = pl.tree.leaves(function(*args))
     for x, y in zip(found, expected, strict=True):
@@ -41,4 +53,355 @@ def test_results_are_those_of_the_definition(name):
         tolerance = 1e-5 if y.dtype.itemsize > 2 else 2e-2
         np.testing.assert_allclose(
             x.astype(np.float64), y.astype(np.float64), rtol=tolerance, atol=1e-6
+        )
+
+
+# Text -------------------------------------------------------------------------------------------------------
+
+
+def test_text():
+    function, args = add_one()
+    assert lowered(kernel_of(function, *args)).text == ADD_ONE
+
+
+def add_one():
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[...] + 1
+
+    x = np.zeros(256, np.float32)
+    block = BlockSpec((128,), lambda i: (i,))
+    return pallas_call(kernel, x, grid=2, in_specs=[block], out_specs=block, name="add_one"), (x,)
+
+
+ADD_ONE = """\
+module attributes {mosaic_gpu.arch_major = 9 : i32, mosaic_gpu.arch_minor = 0 : i32} {
+  llvm.mlir.global external @global_scratch() {addr_space = 4 : i32} : !llvm.array<0 x i8>
+  func.func @add_one_mosaic_gpu(%arg0: !llvm.ptr, %arg1: !llvm.ptr) attributes {llvm.emit_c_interface} {
+    %cst = arith.constant dense<1.000000e+00> : vector<1xf32>
+    %c128_i32 = arith.constant 128 : i32
+    %c0_i32 = arith.constant 0 : i32
+    %c128 = arith.constant 128 : index
+    %c1 = arith.constant 1 : index
+    %c2 = arith.constant 2 : index
+    %0 = builtin.unrealized_conversion_cast %arg0 : !llvm.ptr to !gpu.async.token
+    %1 = llvm.load %arg1 : !llvm.ptr -> !llvm.ptr
+    %2 = llvm.getelementptr %arg1[1] : (!llvm.ptr) -> !llvm.ptr, !llvm.ptr
+    %3 = llvm.load %2 : !llvm.ptr -> !llvm.ptr
+    %4 = gpu.launch async [%0] blocks(%arg2, %arg3, %arg4) in (%arg8 = %c2, %arg9 = %c1, %arg10 = %c1) threads(%arg5, %arg6, %arg7) in (%arg11 = %c128, %arg12 = %c1, %arg13 = %c1) dynamic_shared_memory_size %c0_i32 {
+      %thread_id_x = gpu.thread_id x
+      %5 = arith.index_cast %thread_id_x : index to i32
+      %block_id_x = gpu.block_id x
+      %6 = arith.index_cast %block_id_x : index to i32
+      %7 = arith.muli %6, %c128_i32 : i32
+      %8 = arith.addi %7, %5 : i32
+      %9 = llvm.getelementptr %1[%8] : (!llvm.ptr, i32) -> !llvm.ptr, f32
+      %10 = llvm.load %9 {alignment = 4 : i64} : !llvm.ptr -> f32
+      %11 = vector.broadcast %10 : f32 to vector<1xf32>
+      %12 = arith.addf %11, %cst : vector<1xf32>
+      %13 = vector.extract %12[0] : f32 from vector<1xf32>
+      %14 = llvm.getelementptr %3[%8] : (!llvm.ptr, i32) -> !llvm.ptr, f32
+      llvm.store %13, %14 {alignment = 4 : i64} : f32, !llvm.ptr
+      gpu.terminator
+    }
+    return
+  }
+}
+"""
+
+
+def test_the_call():
+    function, args = add_one()
+    kernel_text = pl.jit(with_params(function, args)).trace(*args)
+    text = kernel_text.lower(lowering_platforms=("cuda",)).as_text()
+    assert "stablehlo.custom_call @mosaic_gpu_v2(%arg0)" in text
+    assert "operand_layouts = [dense<0> : tensor<1xindex>]" in text
+    assert "mosaic_gpu_v2" not in pl.jit(with_params(function, args)).lower(*args).as_text()
+
+
+def with_params(function, args):
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[...] + 1
+
+    return pallas_call(kernel, args[0], compiler_params=mosaic_gpu.CompilerParams())
+
+
+def test_an_aliased_result_begins_as_its_input():
+    def kernel(x_ref, o_ref):
+        o_ref[0] = x_ref[1] + 10
+
+    x = np.arange(4, dtype=np.float32)
+    [found] = interpreted(pallas_call(kernel, x, input_output_aliases={0: 0}), x)
+    np.testing.assert_array_equal(found, [11, 1, 2, 3])
+
+
+def test_what_is_written_is_read_back_by_other_threads():
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[...]
+        o_ref[...] = o_ref[...].reshape(16, 16).T.reshape(256) * 2
+        o_ref[pl.experimental.pallas.ds(3, 4)] += 1
+
+    x = np.arange(256, dtype=np.float32)
+    [found] = interpreted(pallas_call(kernel, x), x)
+    expected = x.reshape(16, 16).T.ravel() * 2
+    expected[3:7] += 1
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_functions_of_narrow_elements():
+    def kernel(x_ref, o_ref):
+        for i, name in enumerate(FUNCTIONS):
+            o_ref[i] = getattr(jnp, name)(x_ref[...]).astype(np.float32)
+
+    x = np.linspace(0.125, 0.875, 130).astype(jnp.bfloat16)
+    function = pallas_call(kernel, pl.ShapeDtypeStruct((len(FUNCTIONS), 130), np.float32))
+    [found] = interpreted(function, x)
+    np.testing.assert_allclose(found, function(x), rtol=2e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint32, np.float16, np.float32])
+@pytest.mark.parametrize("name", ["sum", "max", "min", "prod", "argmax", "argmin"])
+@pytest.mark.parametrize(
+    ("shape", "axis"), [((130,), 0), ((4, 256), 1), ((6, 40), 0), ((3, 5, 7), 1)]
+)
+def test_reductions(name, dtype, shape, axis):
+    def kernel(x_ref, o_ref):
+        o_ref[...] = jnp.atleast_1d(getattr(jnp, name)(x_ref[...], axis=axis).astype(o_ref.dtype))
+
+    x = np.random.default_rng(0).integers(0, 4, shape).astype(dtype)
+    result = np.atleast_1d(getattr(np, name)(x, axis=axis))
+    function = pallas_call(kernel, pl.ShapeDtypeStruct(result.shape, np.float32))
+    [found] = interpreted(function, x)
+    np.testing.assert_allclose(found, function(x))
+
+
+def test_not_a_number_is_the_extreme():
+    def kernel(x_ref, o_ref, i_ref):
+        o_ref[0] = x_ref[...].max()
+        i_ref[0] = jnp.argmin(x_ref[...])
+
+    x = np.arange(300, dtype=np.float32)
+    x[[70, 222]] = np.nan
+    out = [pl.ShapeDtypeStruct((1,), np.float32), pl.ShapeDtypeStruct((1,), np.int32)]
+    found, place = interpreted(pallas_call(kernel, out), x)
+    assert np.isnan(found[0])
+    assert place[0] == 70
+
+
+# What is refused --------------------------------------------------------------------------------------------
+
+
+def refusal(function, *args):
+    with pytest.raises(UnsupportedError) as caught:
+        lowered(kernel_of(function, *args))
+    return str(caught.value)
+
+
+def test_blocks_that_registers_do_not_hold():
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[...] + 1
+
+    x = np.zeros((512, 128), np.float32)
+    text = refusal(pallas_call(kernel, x), x)
+    assert "255 registers" in text
+    assert "65,536 elements" in text
+    assert "in test_mosaic_gpu.py, line" in text
+
+
+def test_more_shared_memory_than_there_is():
+    def kernel(x_ref, o_ref, smem):
+        smem[0, 0] = x_ref[0, 0]
+        o_ref[0, 0] = smem[0, 0]
+
+    x = np.zeros((8, 8), np.float32)
+    scratch = [mosaic_gpu.SMEM((512, 128), np.float32)]
+    text = refusal(mosaic_gpu.kernel(kernel, out_type=x, scratch_types=scratch), x)
+    assert "256.0 KiB of shared memory" in text
+    assert "227 KiB" in text
+
+
+def test_operations_without_a_rule():
+    def kernel(x_ref, o_ref):
+        o_ref[...] = jnp.sort(x_ref[...])
+
+    x = np.zeros(8, np.float32)
+    text = refusal(pallas_call(kernel, x), x)
+    assert "there is no rule for `sort`" in text
+    assert "in test_mosaic_gpu.py, line" in text
+
+
+def test_blocks_that_several_programs_write():
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[0]
+
+    x = np.zeros((4, 8), np.float32)
+    specs = {
+        "in_specs": [BlockSpec((1, 8), lambda i: (i, 0))],
+        "out_specs": BlockSpec((8,), lambda i: (0,)),
+    }
+    text = refusal(pallas_call(kernel, pl.ShapeDtypeStruct((8,), np.float32), grid=4, **specs), x)
+    assert "several would write the same block" in text
+
+
+def test_rows_that_copies_cannot_address():
+    def kernel(x_ref, o_ref, smem, barrier):
+        mosaic_gpu.copy_gmem_to_smem(x_ref, smem, barrier)
+        mosaic_gpu.barrier_wait(barrier)
+        o_ref[...] = smem[...]
+
+    x = np.zeros((8, 13), np.float32)
+    scratch = [mosaic_gpu.SMEM((8, 13), np.float32), mosaic_gpu.Barrier()]
+    text = refusal(mosaic_gpu.kernel(kernel, out_type=x, scratch_types=scratch), x)
+    assert "52 bytes" in text
+    assert "Pad the last dimension to 16" in text
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"dtype": np.int8, "sums": np.int32, "n": 40}, "48 columns"),
+        ({"n": 264}, "256 columns"),
+        ({"dtype": np.float32, "k": 32}, "rounded to 10 bits"),
+    ],
+)
+def test_products_that_no_instruction_has(options, message):
+    options = {"dtype": jnp.bfloat16, **options}
+    assert message in refusal(*flat(product(**options)))
+
+
+def flat(pair):
+    return pair[0], *pair[1]
+
+
+def test_matrices_without_a_swizzle():
+    def kernel(x_ref, o_ref, a_smem, barrier):
+        mosaic_gpu.copy_gmem_to_smem(x_ref, a_smem, barrier)
+        mosaic_gpu.barrier_wait(barrier)
+
+        def run(acc):
+            mosaic_gpu.wgmma(acc, a_smem, a_smem)
+            return acc[...]
+
+        o_ref[...] = pallas.run_scoped(run, mosaic_gpu.ACC((64, 64)))
+
+    x = np.zeros((64, 64), jnp.bfloat16)
+    scratch = [mosaic_gpu.SMEM((64, 64), jnp.bfloat16), mosaic_gpu.Barrier()]
+    out = pl.ShapeDtypeStruct((64, 64), np.float32)
+    text = refusal(mosaic_gpu.kernel(kernel, out_type=out, scratch_types=scratch), x)
+    assert "State `transforms=(TilingTransform((8, 64)), SwizzleTransform(128))`" in text
+
+
+def test_threads_beside_each_other():
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[...]
+
+    x = np.zeros(8, np.float32)
+    run = mosaic_gpu.kernel(kernel, out_type=x, num_threads=2, thread_name="wg")
+    assert "num_threads=2" in refusal(run, x)
+
+
+# The interpreter --------------------------------------------------------------------------------------------
+
+
+def without(operation):
+    """The text of the copies' kernel without its operations of a name."""
+    function, args = KERNELS["copies"]()
+    kernel = kernel_of(function, *args)
+    made = lowered(kernel)
+    lines = made.text.splitlines()
+    kept = [line for line in lines if not line.strip().startswith(operation)]
+    assert len(kept) < len(lines)
+    with made.module.context:
+        module = type(made.module).parse("\n".join(kept))
+    results = [np.zeros(m.aval.shape, m.aval.dtype) for m in kernel.results]
+    return made._replace(module=module), [np.asarray(x) for x in args], results
+
+
+@pytest.mark.parametrize(
+    ("operation", "message"),
+    [
+        ("gpu.barrier", "threads haven't met"),
+        ("nvvm.fence.proxy", "without a fence"),
+        ("nvvm.mbarrier.try_wait", "a read of what nobody has written"),
+        ("nvvm.cp.async.bulk.wait_group", "nobody waited for"),
+    ],
+)
+def test_the_interpreter_finds_what_is_missing(operation, message):
+    with pytest.raises(AssertionError, match=message):
+        hopper_interpreter.run(*without(operation))
+
+
+# Compiled for H100 ------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def compiled(tmp_path_factory):
+    """By kernel what compiling it for an H100 leaves."""
+    plugin = plugins.cuda_plugin()
+    if (
+        plugin is None
+        or plugins.name_mosaic_runtime(plugin.cuda_version) is None
+        or ptxas.ptxas() is None
+    ):
+        pytest.skip("no compiler of Mosaic for GPUs is installed: the extra `gpu-aot`")
+    script = pathlib.Path(__file__).with_name("compile_for_hopper.py")
+    folder = tmp_path_factory.mktemp("hopper")
+    settings = {
+        "JAX_PLATFORMS": "cpu",
+        "MOSAIC_GPU_DUMP_TO": str(folder),
+        "PYTHONPATH": os.pathsep.join(sys.path),
+    }
+    done = subprocess.run(
+        [sys.executable, str(script), str(folder)],
+        capture_output=True, text=True, timeout=300, check=False, env=os.environ | settings,
+    )  # fmt: skip
+    rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+    assert len(rows) == len(KERNELS | PRODUCTS), done.stderr[-2000:]
+    return {row["name"]: row for row in rows}
+
+
+@pytest.mark.timeout(400)
+@pytest.mark.parametrize("name", KERNELS | PRODUCTS)
+def test_assembly(compiled, name):
+    found = compiled[name]
+    assert "error" not in found, found["error"]
+    assert ".target sm_90a" in found["assembly"]
+    needed = ptxas.resources_of(found["report"], "sm_90a", 0, 4)
+    assert needed.spilled_bytes == 0
+    assert 0 < needed.registers < 255
+    # Products that registers make wait are told by the assembler.
+    assert "serialized" not in found["report"]
+    copies = {*PRODUCTS, "copies", "matmul", "attention", "pipeline"}
+    assert ("cp.async.bulk.tensor" in found["assembly"]) == (name in copies)
+    assert ("wgmma.mma_async" in found["assembly"]) == (name in copies - {"copies", "pipeline"})
+
+
+@pytest.mark.skipif(
+    plugins.cuda_plugin() is None or ptxas.ptxas() is None,
+    reason="no compiler of Mosaic for GPUs is installed: the extra `gpu-aot`",
+)
+def test_resources():
+    [found] = mosaic_gpu_texts(*flat(KERNELS["matmul"]()))
+    assert found.threads == 128
+    assert found.shared_bytes > 2 * (64 * 64 + 64 * 128) * 2
+    assert "wgmma.mma_async.sync.aligned.m64n128k16.f32.bf16.bf16" in found.assembly().text
+    needed = found.resources()
+    assert needed.shared_bytes == found.shared_bytes
+    assert needed.num_warps == 4
+    assert needed.spilled_bytes == 0
+    assert needed.programs_at_once == min(65536 // 4 // (-(-needed.registers * 32 // 256) * 256), 228 * 1024 // (found.shared_bytes + 1024))  # fmt: skip
+
+
+@pytest.mark.gpu
+@pytest.mark.parametrize("name", KERNELS | PRODUCTS)
+def test_on_a_gpu(name):
+    function, args = (KERNELS | PRODUCTS)[name]()
+    with pl.default_device(pl.devices("cpu")[0]):
+        expected = pl.tree.leaves(function(*args))
+    gpu = pl.devices("gpu")[0]
+    found = pl.tree.leaves(pl.jit(function)(*[pl.device_put(x, gpu) for x in args]))
+    for x, y in zip(found, expected, strict=True):
+        y = np.asarray(y)
+        tolerance = 1e-4 if y.dtype.itemsize > 2 else 2e-2
+        np.testing.assert_allclose(
+            np.asarray(x).astype(float), y.astype(float), rtol=tolerance, atol=1e-3
         )

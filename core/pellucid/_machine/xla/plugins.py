@@ -116,6 +116,19 @@ def make_cuda_client(
     return _jax.get_c_api_client("cuda", chosen, distributed_client)
 
 
+_MOSAIC_RUNTIME = "MOSAIC_GPU_RUNTIME_LIB_PATH"
+
+
+def name_mosaic_runtime(version: str) -> pathlib.Path | None:
+    """The library that kernels of Mosaic for GPUs call on the host, in the wheel `jax-cuda*-plugin`; the compiler finds it by a variable, which is set
+    unless the user has. None if it isn't installed.
+    """
+    library = file_of(f"jax-cuda{version}-plugin", "libmosaic_gpu_runtime.so")
+    if library is not None:
+        os.environ.setdefault(_MOSAIC_RUNTIME, str(library))
+    return library
+
+
 _GPUS_OF_A_HOST = 8
 
 
@@ -229,6 +242,7 @@ def load_cuda_plugin(plugin: CudaPlugin) -> Any:
 
     Programs for GPUs that aren't there need them, too: XLA looks for a target when it compiles a call of it.
     """
+    name_mosaic_runtime(plugin.cuda_version)
     interface = load_plugin("cuda", plugin.library)
     _register_cuda_targets(plugin.cuda_version, interface)
     return interface

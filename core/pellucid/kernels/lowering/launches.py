@@ -12,7 +12,7 @@ from pellucid._machine.base import strict_zip
 from pellucid._machine.ir import Var
 from pellucid._machine.refs.primitives import swap_p
 from pellucid._machine.xla.kernel_dialects import arith, ir
-from pellucid.kernels.mappings import Along, BlockMapping
+from pellucid.kernels.mappings import Along, BlockMapping, positions_of
 from pellucid.kernels.programs import GridKernel
 from pellucid.kernels.specs import step_of
 
@@ -25,6 +25,18 @@ def is_shared(mapping: BlockMapping) -> bool:
     """Whether several programs see one block of an array."""
     table = mapping.indices
     return table is not None and len(np.unique(table, axis=0)) < len(table)
+
+
+def is_shared_by_blocks(kernel: GridKernel, mapping: BlockMapping) -> bool:
+    """Whether several blocks of threads see one block of an array; programs of one run one after another."""
+    table, within = mapping.indices, kernel.within_block
+    if table is None or not within:
+        return is_shared(mapping)
+    # Beside each program's index the position of its block of threads.
+    places = positions_of(kernel.grid)
+    outer = places[[a for a in range(len(places)) if a not in within]].T
+    pairs = np.concatenate([table, outer], axis=1)
+    return len(np.unique(pairs, axis=0)) > len(np.unique(table, axis=0))
 
 
 def launch_grid(grid: Sequence[int]) -> tuple[int, int, int]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from pellucid._machine.base import UnsupportedError
 from pellucid._machine.base.dims import Symbol
-from pellucid.kernels.lowering.launches import is_shared
+from pellucid.kernels.lowering.launches import is_shared_by_blocks
 from pellucid.kernels.programs import GridKernel
 from pellucid.kernels.specs import SemaphoreType
 
@@ -33,6 +33,8 @@ def check(kernel: GridKernel, line: str | None) -> None:
     """Raise UnsupportedError for kernels that need what Hopper GPUs don't have; `line` is the user's that calls it."""
     if None in kernel.grid:
         raise _refused(kernel, "sizes of its grid are known only when the program runs.", line)
+    if 0 in kernel.grid or any(0 in m.aval.shape for m in (*kernel.inputs, *kernel.results)):
+        raise _refused(kernel, "it has no empty grids and arrays.", line, f"grid {kernel.grid}")
     if kernel.scalars:
         raise _refused(kernel, "it has prefetched scalars.", line, do="Pass them as inputs.")
     if kernel.thread_axis is not None and kernel.grid[kernel.thread_axis] != 1:
@@ -42,15 +44,6 @@ def check(kernel: GridKernel, line: str | None) -> None:
             line,
             f"num_threads={kernel.grid[kernel.thread_axis]}",
             "Let one thread copy and compute: `emit_pipeline` does so.",
-        )
-    within = [a for a in sorted(kernel.within_block or ()) if kernel.grid[a] != 1]
-    if within:
-        raise _refused(
-            kernel,
-            "programs of one block don't follow each other.",
-            line,
-            f'dimension_semantics "sequential" for axes {within} of the grid',
-            "Write the loop in the kernel: `fori_loop`, or `emit_pipeline`.",
         )
     if any(isinstance(space, SemaphoreType) for space in kernel.spaces):
         raise _refused(kernel, "it has semaphores.", line, do="Use barriers: `Barrier()`.")
@@ -79,7 +72,7 @@ def check(kernel: GridKernel, line: str | None) -> None:
         if number >= len(kernel.results):
             continue
         mapping = kernel.results[number]
-        if is_shared(mapping) and mapping.sizes != mapping.aval.shape:
+        if is_shared_by_blocks(kernel, mapping) and mapping.sizes != mapping.aval.shape:
             raise _refused(
                 kernel,
                 f"its programs run at once, and several write one block of {mapping.name}.",

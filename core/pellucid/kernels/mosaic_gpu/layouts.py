@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
 from pellucid._machine.base import Shape
@@ -21,7 +22,8 @@ MAX_REGISTERS = 255
 """Registers of 32 bits that a thread has."""
 
 
-class Splat(NamedTuple):
+@dataclass(frozen=True)
+class Splat:
     """All elements are one number, which each thread holds."""
 
     shape: Shape
@@ -37,7 +39,8 @@ class Splat(NamedTuple):
         return arith.cmpi(arith.CmpIPredicate.eq, ctx.thread, ctx.int32(0))
 
 
-class Strided(NamedTuple):
+@dataclass(frozen=True)
+class Strided:
     """Elements in row-major order go around the threads: register r of thread t holds element 128 r + t; those beyond the last hold the last one, too."""
 
     shape: Shape
@@ -68,7 +71,8 @@ class Strided(NamedTuple):
         return arith.cmpi(arith.CmpIPredicate.slt, flat, ctx.int32(count))
 
 
-class Replicated(NamedTuple):
+@dataclass(frozen=True)
+class Replicated:
     """Each thread holds all elements, in row-major order."""
 
     shape: Shape
@@ -87,7 +91,8 @@ class Replicated(NamedTuple):
         return arith.cmpi(arith.CmpIPredicate.eq, ctx.thread, ctx.int32(register % THREADS))
 
 
-class Accumulator(NamedTuple):
+@dataclass(frozen=True)
+class Accumulator:
     """As matrix products of a warpgroup leave their sums: 64 rows for four warps, in tiles of 8 columns, of which a thread holds two
     neighbours in rows 8 apart.
     """
@@ -122,7 +127,8 @@ class Accumulator(NamedTuple):
         return None
 
 
-class AccumulatorRows(NamedTuple):
+@dataclass(frozen=True)
+class AccumulatorRows:
     """One number for each row of an `Accumulator`, which the four threads that share the row hold."""
 
     shape: Shape
@@ -149,7 +155,8 @@ class AccumulatorRows(NamedTuple):
         return arith.cmpi(arith.CmpIPredicate.eq, rest, ctx.int32(0))
 
 
-class AccumulatorColumns(NamedTuple):
+@dataclass(frozen=True)
+class AccumulatorColumns:
     """One number for each column of an `Accumulator`, which all threads that share the column hold."""
 
     shape: Shape

@@ -17,11 +17,12 @@ from pellucid._machine.xla.mosaic_gpu import (
     llvm,
     memref,
     new_mosaic_gpu_context,
+    scf,
 )
 from pellucid.kernels.lowering.launches import (
     beginnings,
     block_starts,
-    is_shared,
+    is_shared_by_blocks,
     launch_grid,
     position,
     read_references,
@@ -66,7 +67,7 @@ def lowered(kernel: GridKernel, line: str | None = None) -> MosaicGpuKernel:
     """
     checks.check(kernel, line)
     name = identifier(kernel.name)
-    grid = launch_grid([n or 0 for n in kernel.grid])
+    grid = launch_grid([n or 0 for a, n in enumerate(kernel.grid) if a not in within_block(kernel)])
     context = new_mosaic_gpu_context()
     with context, ir.Location.unknown():
         ctx = Lowering(kernel.name, context, (*kernel.inputs, *kernel.results))
@@ -159,15 +160,44 @@ def _program(ctx: Lowering, kernel: GridKernel, arrays: list[ir.Value]) -> None:
     ctx.descriptor_base = llvm.mlir_undef(ir.Type.parse("!llvm.ptr"))
     ctx.writes_shared_memory = writes_shared_memory(kernel.body.jaxpr)
     number_along = lambda axis: arith.index_cast(int32, gpu.block_id(axes[axis]))
-    ids = position(ctx, [n or 0 for n in kernel.grid], number_along)
-    read = read_references(kernel)
-    references = [
-        _reference(ctx, base, m, block_starts(ctx, m, ids), i in kernel.written and i in read)
-        for i, (base, m) in enumerate(zip(arrays, (*kernel.inputs, *kernel.results), strict=True))
-    ]
+    within = within_block(kernel)
+    outer = [n or 0 for a, n in enumerate(kernel.grid) if a not in within]
+    blocks = iter(position(ctx, outer, number_along))
+    # By axis of the grid where the program is; None along those that its block of threads goes along.
+    ids = [None if a in within else next(blocks) for a in range(len(kernel.grid))]
     consts = [ctx.uniform(x) for x in kernel.consts]
     spaces = kernel.spaces or (None,) * len(kernel.scratch)
     scratch = [new_reference(ctx, a, s) for a, s in strict_zip(kernel.scratch, spaces)]
+    _programs(ctx, kernel, arrays, consts, ids, scratch)
+
+
+def within_block(kernel: GridKernel) -> list[int]:
+    """Axes of the grid whose programs run one after another in a block of threads."""
+    return sorted(kernel.within_block or ())
+
+
+def _programs(
+    ctx: Lowering, kernel: GridKernel, arrays: list[ir.Value], consts: list[Any], ids: list[Any], scratch: list[Any]
+) -> None:  # fmt: skip
+    """Run the body for all positions along axes that have none in `ids`, in a loop for each."""
+    rest = [a for a, x in enumerate(ids) if x is None]
+    if rest:
+        axis = rest[0]
+        lower, upper, step = [ctx.int32(n) for n in (0, kernel.grid[axis] or 0, 1)]
+        loop: Any = scf.ForOp(lower, upper, step, [])
+        with ctx.inside(loop.body):
+            now = [loop.induction_variable if a == axis else x for a, x in enumerate(ids)]
+            _programs(ctx, kernel, arrays, consts, now, scratch)
+            ctx.meet()
+            scf.yield_([])
+        return
+    read = read_references(kernel)
+    mappings = (*kernel.inputs, *kernel.results)
+    references = []
+    for i, (base, m) in enumerate(strict_zip(arrays, mappings)):
+        is_mixed = i in kernel.written and (i in read or bool(within_block(kernel)))
+        ref = _reference(ctx, base, m, block_starts(ctx, m, ids), is_mixed)
+        references.append(ref._replace(is_shared=is_shared_by_blocks(kernel, m)))
     # A wait that would never end is noted nowhere: on GPUs it never ends.
     failure = [None] if kernel.sites else []
     ctx.inline(kernel.body.jaxpr, [*consts, *ids, *references, *scratch, *failure])
@@ -198,7 +228,6 @@ def _reference(
         mapping.sizes,
         tuple(limits),
         np.dtype(mapping.aval.dtype),
-        is_shared=is_shared(mapping),
         is_mixed=is_mixed,
         mapping=mapping,
     )

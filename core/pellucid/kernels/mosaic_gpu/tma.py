@@ -174,6 +174,19 @@ def _check_shared(ctx: Lowering, shared: Memory) -> None:
     is_together = all(
         n == m for n, m in strict_zip(sizes[leading + 1 :], shared.shape[leading + 1 :])
     )
+    # Parts begin at multiples of what a copy's target is aligned to.
+    size = bytes_of(ctx.in_memory(shared.dtype))
+    strides = [n * size for n in strides_of(shared.shape)]
+    is_aligned = all(
+        (start == 0 if isinstance(start, int) else n == 1 == m) or stride % _ALIGNMENT == 0
+        for start, n, m, stride in strict_zip(shared.starts, shared.sizes, shared.shape, strides)
+    )
+    if not is_aligned:
+        raise ctx.unsupported(
+            f"copies go to parts of shared memory that begin at multiples of {_ALIGNMENT} bytes.",
+            f"sizes {sizes} of scratch of shape {list(shared.shape)}, {shared.dtype}",
+            f"Let the part have a multiple of {_ALIGNMENT // size} elements.",
+        )
     is_whole_matrix = shared.swizzle is None or tuple(sizes[-2:]) == shared.shape[-2:]
     if not is_together or not is_whole_matrix:
         raise ctx.unsupported(
@@ -223,6 +236,8 @@ def _copy_to_shared(ctx: Lowering, equation, operands):
     ends = [*_ends(ctx, device, shared)]
     size = int(np.prod(shared.sizes, dtype=int)) * bytes_of(ctx.in_memory(shared.dtype))
     pointer = barrier_pointer(ctx, barrier)
+    if device.is_mixed:
+        nvvm.fence_proxy(ir.Attribute.parse("#nvvm.proxy_kind<async>"))
     # What threads have read and written there before is done.
     ctx.meet_once()
     with ctx.only_if(ctx.is_first_thread()):
