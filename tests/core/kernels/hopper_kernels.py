@@ -354,7 +354,31 @@ def sequence():
     return blocks(kernel, pl.ShapeDtypeStruct((3, 40), F32), (3, 4), specs, out, semantics), (x,)
 
 
+def matmul_of_blocks(m=128, n=64, k=192):
+    """A matrix product of blocks that come to shared memory, of which the programs along the last axis follow each other."""
+
+    def kernel(a_ref, b_ref, o_ref, acc):
+        mosaic_gpu.wgmma(acc, a_ref, b_ref)
+
+        @pallas.when(program_id(2) == 2)
+        def _():
+            o_ref[...] = acc[...]
+
+    a, b = numbers((m, k), np.float16), numbers((k, n), np.float16, 1)
+    blocks = [
+        mosaic_gpu.BlockSpec((64, 64), lambda i, j, t: (i, t), transforms=tiles(np.float16)),
+        mosaic_gpu.BlockSpec((64, 64), lambda i, j, t: (t, j), transforms=tiles(np.float16)),
+    ]
+    run = pallas_call(
+        kernel, pl.ShapeDtypeStruct((m, n), F32), grid=(m // 64, n // 64, k // 64), in_specs=blocks,
+        out_specs=mosaic_gpu.BlockSpec((64, 64), lambda i, j, t: (i, j)), scratch_shapes=[mosaic_gpu.ACC((64, 64))],
+        compiler_params=mosaic_gpu.CompilerParams(dimension_semantics=("parallel", "parallel", "sequential")),
+    )  # fmt: skip
+    return run, (a, b)
+
+
 PRODUCTS = {
+    "of_blocks": matmul_of_blocks,
     "float16": lambda: product(np.float16),
     "registers": lambda: product(jnp.bfloat16, in_registers=True),
     "float8_e4m3fn": lambda: product(jnp.float8_e4m3fn, k=128),

@@ -17,8 +17,10 @@ from pellucid._machine.xla.mosaic_gpu import (
     llvm,
     memref,
     new_mosaic_gpu_context,
+    nvvm,
     scf,
 )
+from pellucid.kernels.gpu.memory import Barrier, Memory as MemoryType, MemorySpace
 from pellucid.kernels.lowering.launches import (
     beginnings,
     block_starts,
@@ -168,7 +170,25 @@ def _program(ctx: Lowering, kernel: GridKernel, arrays: list[ir.Value]) -> None:
     consts = [ctx.uniform(x) for x in kernel.consts]
     spaces = kernel.spaces or (None,) * len(kernel.scratch)
     scratch = [new_reference(ctx, a, s) for a, s in strict_zip(kernel.scratch, spaces)]
-    _programs(ctx, kernel, arrays, consts, ids, scratch)
+    _programs(ctx, kernel, arrays, consts, ids, scratch, _staged(ctx, kernel))
+
+
+class Stage(NamedTuple):
+    """Blocks of inputs that come to shared memory before each program: by number of the input its reference there, and their barrier."""
+
+    blocks: dict[int, Memory]
+    barrier: Any
+
+
+def _staged(ctx: Lowering, kernel: GridKernel) -> Stage:
+    """New shared memory for blocks whose specs state how they lie there; others are read where they are."""
+    blocks = {}
+    for i, mapping in enumerate(kernel.inputs):
+        if transforms := tuple(getattr(mapping.spec, "transforms", ())):
+            kind = MemoryType(mapping.block_aval, MemorySpace.SMEM, transforms)
+            blocks[i] = new_reference(ctx, mapping.block_aval, kind)
+    barrier = new_reference(ctx, None, Barrier(num_arrivals=len(blocks))) if blocks else None
+    return Stage(blocks, barrier)
 
 
 def within_block(kernel: GridKernel) -> list[int]:
@@ -177,7 +197,8 @@ def within_block(kernel: GridKernel) -> list[int]:
 
 
 def _programs(
-    ctx: Lowering, kernel: GridKernel, arrays: list[ir.Value], consts: list[Any], ids: list[Any], scratch: list[Any]
+    ctx: Lowering, kernel: GridKernel, arrays: list[ir.Value], consts: list[Any], ids: list[Any], scratch: list[Any],
+    stage: Stage,
 ) -> None:  # fmt: skip
     """Run the body for all positions along axes that have none in `ids`, in a loop for each."""
     rest = [a for a, x in enumerate(ids) if x is None]
@@ -187,7 +208,7 @@ def _programs(
         loop: Any = scf.ForOp(lower, upper, step, [])
         with ctx.inside(loop.body):
             now = [loop.induction_variable if a == axis else x for a, x in enumerate(ids)]
-            _programs(ctx, kernel, arrays, consts, now, scratch)
+            _programs(ctx, kernel, arrays, consts, now, scratch, stage)
             ctx.meet()
             scf.yield_([])
         return
@@ -198,9 +219,16 @@ def _programs(
         is_mixed = i in kernel.written and (i in read or bool(within_block(kernel)))
         ref = _reference(ctx, base, m, block_starts(ctx, m, ids), is_mixed)
         references.append(ref._replace(is_shared=is_shared_by_blocks(kernel, m)))
+    for i, shared in stage.blocks.items():
+        tma.copy_to_shared(ctx, references[i], shared, stage.barrier.pointer(ctx))
+        references[i] = shared
+    if stage.blocks:
+        waits.wait_for(ctx, stage.barrier)
     # A wait that would never end is noted nowhere: on GPUs it never ends.
     failure = [None] if kernel.sites else []
     ctx.inline(kernel.body.jaxpr, [*consts, *ids, *references, *scratch, *failure])
+    if stage.blocks:  # products have read them before the next ones come
+        nvvm.wgmma_wait_group_sync_aligned(0)
 
 
 def _shared_memory() -> ir.Value:

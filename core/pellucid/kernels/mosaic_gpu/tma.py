@@ -202,8 +202,10 @@ def _ends(
     """Of each box of a copy (the description of the array, the position in it, the innermost first, a pointer to shared memory)."""
     if device.is_in_shared_memory or not shared.is_in_shared_memory:
         raise ctx.unsupported("copies go between the memory of the GPU and shared memory.")
-    if len(device.kept) != len(shared.kept) and device.swizzle is not None:
-        raise ctx.unsupported("both ends of a copy have the same dimensions.")
+    if any(limit is not None and limit[0] for limit in device.limits):
+        raise ctx.unsupported(
+            "copies are of blocks without elements in front of the array.", device.name
+        )
     box, found = boxes(ctx, device, shared)
     span = 16 if shared.swizzle is None else shared.swizzle.span
     base, byte = part_base(ctx, shared), ir.IntegerType.get_signless(8)
@@ -232,10 +234,15 @@ def part_base(ctx: Lowering, shared: Memory) -> ir.Value:
 @rule(copy_gmem_to_smem_p)
 def _copy_to_shared(ctx: Lowering, equation, operands):
     (device, shared, barrier), _ = parts_of(ctx, equation, operands, is_moved=False)
+    copy_to_shared(ctx, device, shared, barrier_pointer(ctx, barrier))
+    return []
+
+
+def copy_to_shared(ctx: Lowering, device: Memory, shared: Memory, pointer: ir.Value) -> None:
+    """Start a copy to shared memory, which arrives at the barrier that `pointer` points to."""
     _check_bounds(ctx, device)
     ends = [*_ends(ctx, device, shared)]
     size = int(np.prod(shared.sizes, dtype=int)) * bytes_of(ctx.in_memory(shared.dtype))
-    pointer = barrier_pointer(ctx, barrier)
     if device.is_mixed:
         nvvm.fence_proxy(ir.Attribute.parse("#nvvm.proxy_kind<async>"))
     # What threads have read and written there before is done.
@@ -247,7 +254,6 @@ def _copy_to_shared(ctx: Lowering, equation, operands):
             nvvm.cp_async_bulk_tensor_shared_cluster_global(
                 to, table, place, pointer, [], predicate=ctx.constant(1, np.bool_)
             )
-    return []
 
 
 def barrier_pointer(ctx: Lowering, barrier: Any) -> ir.Value:

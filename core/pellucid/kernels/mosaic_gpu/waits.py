@@ -7,6 +7,7 @@ import numpy as np
 from pellucid._machine.xla.mosaic_gpu import arith, ir, nvvm
 from pellucid.kernels.gpu.barriers import barrier_arrive_p, barrier_test_p, barrier_wait_p
 
+from .barriers import BarrierArray
 from .lowering import Lowering, load, rule, store
 from .views import parts_of
 
@@ -26,13 +27,18 @@ def _arrive(ctx: Lowering, equation, operands):
 @rule(barrier_wait_p)
 def _wait(ctx: Lowering, equation, operands):
     [barrier], _ = parts_of(ctx, equation, operands)
+    wait_for(ctx, barrier)
+    return []
+
+
+def wait_for(ctx: Lowering, barrier: BarrierArray) -> None:
+    """Wait for the phase of one barrier after the one that was waited for last."""
     int32 = ctx.element(np.int32)
     number, one = barrier.number(ctx), ctx.int32(1)
     phases = load(int32, barrier.phases, 4)
     parity = arith.andi(arith.shrui(phases, number), one)
     nvvm.mbarrier_try_wait_parity(barrier.pointer(ctx), parity, ctx.int32(_TICKS))
     store(arith.xori(phases, arith.shli(one, number)), barrier.phases, 4)
-    return []
 
 
 @rule(barrier_test_p)
