@@ -543,7 +543,9 @@ class KernelDescription(NamedTuple):
         refs = [
             *scalars,
             *[
-                abstract_ref(m.block_aval, kind_of_block(self.compiler_params, m.spec, m.block_aval))
+                abstract_ref(
+                    m.block_aval, kind_of_block(self.compiler_params, m.spec, m.block_aval)
+                )
                 for m in (*inputs, *results)
             ],
             *[abstract_ref(a, kind) for a, kind in strict_zip(scratch, kinds)],

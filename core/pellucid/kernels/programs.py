@@ -353,7 +353,9 @@ class Sweep:
         for k in kernel.counters:
             x = values[first + k]
             nothing = zeros(type_of(x))
-            values[first + k] = nothing if type(begins) is np.bool_ else select_n(begins, x, nothing)
+            values[first + k] = (
+                nothing if type(begins) is np.bool_ else select_n(begins, x, nothing)
+            )
         return values
 
     def _failure(self, ids: Values, values: Values, views: Sequence[_View | None]) -> Any:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 import operator
+from collections.abc import Hashable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -318,7 +319,7 @@ def element_shape(aval: ShapedArray) -> Shape:
 class AbstractRef(AbstractValue):
     """Type of a reference to a mutable array of type `inner_aval`. Only `abstract_ref` creates it.
 
-    The content of references of the `kind` "no_grad_no_remat" is never differentiated.
+    The content of references of the `kind` "no_grad_no_remat" is never differentiated; other kinds are types of memory in kernels.
 
     >>> aval = pl.typeof(pl.new_ref(jnp.zeros(3)))
     >>> aval, aval.inner_aval
@@ -328,7 +329,7 @@ class AbstractRef(AbstractValue):
     __slots__ = ("inner_aval", "kind", "_tangent", "__weakref__")
 
     inner_aval: ShapedArray
-    kind: str | None
+    kind: Hashable
     methods: ClassVar[dict[str, Any]] = {}
     """Methods of traced references, by name."""
 
@@ -378,10 +379,10 @@ class AbstractRef(AbstractValue):
     to_tangent_aval = tangent
 
 
-_interned_refs: dict[tuple[ShapedArray, str | None], AbstractRef] = {}
+_interned_refs: dict[tuple[ShapedArray, Hashable], AbstractRef] = {}
 
 
-def abstract_ref(inner: ShapedArray, kind: str | None = None) -> AbstractRef:
+def abstract_ref(inner: ShapedArray, kind: Hashable = None) -> AbstractRef:
     """The interned type of references of a `kind` to arrays of type `inner`, with `weak_type` false."""
     key = inner.strip_weak_type(), kind
     aval = _interned_refs.get(key)

@@ -123,7 +123,7 @@ class Ref(Accessed, Described, metaclass=_RefType):
 
     __slots__ = ("__weakref__", "_given_up_by", "_value", "aval")
 
-    def __init__(self, value: Any, kind: str | None = None) -> None:
+    def __init__(self, value: Any, kind: Any = None) -> None:
         self.aval = abstract_ref(value.aval, kind)
         self._value = value
         self._given_up_by = ""

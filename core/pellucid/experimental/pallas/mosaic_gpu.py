@@ -29,7 +29,6 @@ from pellucid.kernels.gpu.fences import (
     wait_smem_to_gmem as wait_smem_to_gmem,
     wgmma_wait as wgmma_wait,
 )
-from pellucid.kernels.gpu.kernel import Mesh as Mesh, kernel as kernel
 from pellucid.kernels.gpu.layouts import (
     Layout as Layout,
     Replicated as Replicated,
@@ -53,7 +52,38 @@ from pellucid.kernels.gpu.memory import (
     RefType as RefType,
     SemaphoreType as SemaphoreType,
 )
-from pellucid.kernels.gpu.missing import BLACKWELL, CLUSTERS, DEVICES, OTHERS
+from pellucid.kernels.gpu.missing import (
+    CopyPartition as CopyPartition,
+    PeerMemRef as PeerMemRef,
+    RefUnion as RefUnion,
+    TMEMLayout as TMEMLayout,
+    TryClusterCancelResult as TryClusterCancelResult,
+    WarpMesh as WarpMesh,
+    as_torch_kernel as as_torch_kernel,
+    async_copy_scales_to_tmem as async_copy_scales_to_tmem,
+    async_copy_smem_to_tmem as async_copy_smem_to_tmem,
+    async_copy_sparse_metadata_to_tmem as async_copy_sparse_metadata_to_tmem,
+    async_load_tmem as async_load_tmem,
+    async_store_smem as async_store_smem,
+    async_store_tmem as async_store_tmem,
+    cluster_ref as cluster_ref,
+    commit_tmem as commit_tmem,
+    dynamic_scheduling_loop as dynamic_scheduling_loop,
+    format_tcgen05_sparse_metadata as format_tcgen05_sparse_metadata,
+    inline_mgpu as inline_mgpu,
+    multicast_ref as multicast_ref,
+    multimem_load_reduce as multimem_load_reduce,
+    multimem_store as multimem_store,
+    query_cluster_cancel as query_cluster_cancel,
+    remote_ref as remote_ref,
+    semaphore_signal_multicast as semaphore_signal_multicast,
+    tcgen05_commit_arrive as tcgen05_commit_arrive,
+    tcgen05_mma as tcgen05_mma,
+    transform_ref as transform_ref,
+    try_cluster_cancel as try_cluster_cancel,
+    wait_load_tmem as wait_load_tmem,
+    warp_map as warp_map,
+)
 from pellucid.kernels.gpu.params import (
     CompilerParams as CompilerParams,
     LoweringSemantics as LoweringSemantics,
@@ -81,7 +111,7 @@ from pellucid.kernels.gpu.transforms import (
     find_swizzle as find_swizzle,
     transpose_ref as transpose_ref,
 )
-
+from pellucid.kernels.gpu_kernel import Mesh as Mesh, kernel as kernel
 from pellucid.kernels.simulator.params import GpuInterpretParams as InterpretParams
 
 GMEM, SMEM, TMEM, REGS = (
@@ -91,16 +121,19 @@ GMEM, SMEM, TMEM, REGS = (
     MemorySpace.REGS,
 )
 WGMMAAccumulatorRef = ACC
-_REFUSED = {**BLACKWELL, **CLUSTERS, **DEVICES, **OTHERS}
-globals().update(_REFUSED)
 
 __all__ = [
-    "ACC", "Barrier", "BlockSpec", "ClusterBarrier", "CompilerParams", "GMEM", "InterpretParams", "Layout", "LoweringSemantics", "MemorySpace", "Mesh",
-    "NDLoopInfo", "OOBFillMode", "REGS", "RefType", "Replicated", "SMEM", "SemaphoreSignal", "SemaphoreType", "ShapeDtypeStruct",
-    "SwizzleTransform", "TMEM", "Tiling", "TilingTransform", "TraceScope", "Transform", "WGMMAAccumulatorRef", "async_prefetch",
+    "ACC", "Barrier", "BlockSpec", "ClusterBarrier", "CompilerParams", "CopyPartition", "GMEM", "InterpretParams", "Layout", "LoweringSemantics",
+    "MemorySpace", "Mesh", "NDLoopInfo", "OOBFillMode", "PeerMemRef", "PipelinePipeline", "REGS", "RefType", "RefUnion", "Replicated", "SMEM",
+    "SemaphoreSignal", "SemaphoreType", "ShapeDtypeStruct", "SwizzleTransform", "TMEM", "TMEMLayout", "Tiling", "TilingTransform", "TraceScope",
+    "Transform", "TryClusterCancelResult", "WGMMAAccumulatorRef", "WarpMesh", "as_torch_kernel", "async_copy_scales_to_tmem",
+    "async_copy_smem_to_tmem", "async_copy_sparse_metadata_to_tmem", "async_load_tmem", "async_prefetch", "async_store_smem", "async_store_tmem",
     "atomic_add", "atomic_and", "atomic_max", "atomic_min", "atomic_or", "atomic_xor", "barrier_arrive", "barrier_test", "barrier_wait",
-    "broadcasted_iota", "commit_smem", "commit_smem_to_gmem_group", "copy_gmem_to_smem", "copy_smem_to_gmem", "emit_pipeline",
-    "PipelinePipeline", "emit_pipeline_warp_specialized", "find_swizzle", "griddepcontrol_launch_dependents", "griddepcontrol_wait", "kernel", "layout_cast", "load", "nd_loop", "planar_snake",
-    "print_layout", "semaphore_signal", "semaphore_signal_parallel", "semaphore_wait", "set_max_registers", "transpose_ref",
-    "wait_smem_to_gmem", "wgmma", "wgmma_accumulator_load", "wgmma_wait", *_REFUSED,
+    "broadcasted_iota", "cluster_ref", "commit_smem", "commit_smem_to_gmem_group", "commit_tmem", "copy_gmem_to_smem", "copy_smem_to_gmem",
+    "dynamic_scheduling_loop", "emit_pipeline", "emit_pipeline_warp_specialized", "find_swizzle", "format_tcgen05_sparse_metadata",
+    "griddepcontrol_launch_dependents", "griddepcontrol_wait", "inline_mgpu", "kernel", "layout_cast", "load", "multicast_ref",
+    "multimem_load_reduce", "multimem_store", "nd_loop", "planar_snake", "print_layout", "query_cluster_cancel", "remote_ref", "semaphore_signal",
+    "semaphore_signal_multicast", "semaphore_signal_parallel", "semaphore_wait", "set_max_registers", "tcgen05_commit_arrive", "tcgen05_mma",
+    "transform_ref", "transpose_ref", "try_cluster_cancel", "wait_load_tmem", "wait_smem_to_gmem", "warp_map", "wgmma", "wgmma_accumulator_load",
+    "wgmma_wait",
 ]  # fmt: skip

@@ -18,7 +18,6 @@ class Fence(Shown, OfReference[P]):
 
     traits = OfReference.traits.replace(returns_list=True)
     own_effects = frozenset({write_effect})
-    multiple_results = True
     is_discharged_alone = True
 
     def abstract_eval(self, avals, params):
@@ -105,6 +104,7 @@ def commit_smem_to_gmem_group() -> None:
 
 
 def count(caller: str, n: Any) -> int:
+    """A number of what may be in flight. Raises: ArgumentValueError for one that isn't known, or below 0."""
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
         raise ArgumentValueError(
             f"{caller} takes a number that is known when the kernel is traced, from 0 on.",

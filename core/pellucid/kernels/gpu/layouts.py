@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import enum
+import sys
 from dataclasses import dataclass
 from typing import Any
-
-import numpy as np
 
 from pellucid._machine.base import ArgumentTypeError, ArgumentValueError
 from pellucid._machine.primitives import broadcasted_iota as iota
@@ -195,9 +194,9 @@ def print_layout(fmt: str, x: Any) -> None:
     """Ask the compiler of a GPU to print the layout of an array or a reference; elsewhere it prints its type.
 
     >>> print_layout("x: {}", np.zeros(3, np.float32))
-    x: float32[3]
+    x: f32[3]
     """
-    print(fmt.format(type_of(x).text()))
+    sys.stdout.write(fmt.format(type_of(x).text()) + "\n")
 
 
 @dataclass(frozen=True)

@@ -94,13 +94,15 @@ def planar_snake(
             "planar_snake: `minor_dim` is 0 or 1, `tile_width` at least 1.",
             got=f"minor_dim={minor_dim!r:.20}, tile_width={tile_width!r:.20}",
         )
-    minor, major = jnp.int32(shape[minor_dim]), jnp.int32(shape[1 - minor_dim])
-    width, index = jnp.int32(tile_width), jnp.int32(lin_idx)
+    minor, major, index = [
+        jnp.asarray(x, np.int32) for x in (shape[minor_dim], shape[1 - minor_dim], lin_idx)
+    ]
+    width = np.int32(tile_width)
     tile = index // (width * major)
     # The last tile may be narrower.
     own = jnp.minimum(width, minor - tile * width)
     within = index - tile * width * major
     row, column = within // own, within % own
     row = jnp.where(tile % 2 == 1, major - 1 - row, row)
-    found = tile * width + column, row
-    return found if minor_dim == 0 else found[::-1]
+    column = tile * width + column
+    return (column, row) if minor_dim == 0 else (row, column)

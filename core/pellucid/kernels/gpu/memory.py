@@ -121,13 +121,13 @@ class Barrier:
 
     def __post_init__(self) -> None:
         caller = type(self).__name__
-        object.__setattr__(
-            self, "num_arrivals", _number(caller, "num_arrivals", self.num_arrivals)
-        )
+        object.__setattr__(self, "num_arrivals", _number(caller, "num_arrivals", self.num_arrivals))
         n = self.num_barriers
         sizes = tuple(n) if isinstance(n, (tuple, list)) else (n,)
         sizes = tuple([_number(caller, "num_barriers", size) for size in sizes])
-        object.__setattr__(self, "num_barriers", sizes if isinstance(n, (tuple, list)) else sizes[0])
+        object.__setattr__(
+            self, "num_barriers", sizes if isinstance(n, (tuple, list)) else sizes[0]
+        )
 
     @property
     def shape(self) -> tuple[int, ...]:
@@ -159,7 +159,7 @@ class ClusterBarrier(Barrier):
     >>> ClusterBarrier(collective_axes=("x",))
     Traceback (most recent call last):
         ...
-    pellucid.UnsupportedError: ClusterBarrier: blocks of a cluster can't reach each other.
+    pellucid.errors.UnsupportedError: ClusterBarrier: blocks of a cluster can't reach each other.
     ...
     """
 

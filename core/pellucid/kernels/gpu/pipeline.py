@@ -77,7 +77,7 @@ class PipelineGrid(NamedTuple):
                     got=f"got {type(ref).__name__}",
                     do="Pass the reference, or a part of it: `ref.at[index]`.",
                 )
-            for dim, n in strict_zip(block_dims(self.caller, spec, ref.shape), ref.shape):
+            for dim in block_dims(self.caller, spec, ref.shape):
                 is_plain = type(dim) in (Blocked, Squeezed, Element) and padding_of(dim) == (0, 0)
                 if not is_plain:
                     raise ArgumentValueError(

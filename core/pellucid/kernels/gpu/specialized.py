@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid._machine.base import ArgumentValueError, Function, JAXTypeError, strict_zip
+from pellucid._machine.base import ArgumentValueError, Function, JAXTypeError
 from pellucid._machine.higher_order.loops import fori_loop
 from pellucid._machine.ir import Values
 from pellucid._machine.parallel.axes import axis_index, axis_size

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Generator, Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -41,13 +41,13 @@ from pellucid.kernels.specs import SemaphoreType, SharedScratch
 from . import memory
 from .clocks import note_access
 from .copying import Window
-from .machine import BARRIER, Core, Wait, unused
+from .machine import BARRIER, Core, Wait, Waiting, unused
 from .memory import Buffer
 from .phases import Barriers
 from .plans import Chunk, Plan, as_numpy, assign, plan_of, values_of
 from .semaphore import Semaphore, Semaphores
 
-Run: TypeAlias = Generator[Wait | None, None, Values]
+Run: TypeAlias = Generator[Waiting | None, None, Values]
 
 
 def run(jaxpr: Jaxpr, inputs: Sequence[Any], core: Core) -> Run:
@@ -213,7 +213,9 @@ def made(
         is_of_copies = space is SemaphoreType.DMA
         return core.machine.semaphores(name, aval.shape, core, key, is_of_copies=is_of_copies)
     begins_at_zero = getattr(space, "begins_at_zero", False)
-    array = np.zeros(aval.shape, aval.dtype) if begins_at_zero else unused(aval, core.machine.params)
+    array = (
+        np.zeros(aval.shape, aval.dtype) if begins_at_zero else unused(aval, core.machine.params)
+    )
     if value is not None and not _is_none(space, value):
         array = np.array(value)
     return core.machine.buffer(name, str(space or "memory"), array, core, key)
@@ -330,7 +332,11 @@ def window(
     shape = buffer.array.shape if type(buffer) is Buffer else buffer.shape
     if steps and type(steps[0][0]) is RefIndex:
         (index, operands), *rest = steps
-        place = memory.place_of(index, operands) if outside else _place(core, what, buffer, index, operands)
+        place = (
+            memory.place_of(index, operands)
+            if outside
+            else _place(core, what, buffer, index, operands)
+        )
     else:
         place = memory.Place(tuple([slice(None)] * len(shape)), None, memory.whole_of(shape), None)
         rest = steps

@@ -141,6 +141,9 @@ class Core(Agent):
         self.time = max(start, end)
         self.note("wait", start, what)
 
+    def replaces(self, buffer: Buffer) -> None:
+        """Take note that a block is replaced by the next program's."""
+
     def computes(self, cost: int) -> None:
         """Let it compute that many elements."""
         start = self.time
@@ -351,7 +354,9 @@ class Machine:
                 )
 
 
-_ADVICE = "Signal each semaphore as often as it is waited for, before the wait, or on another device."
+_ADVICE = (
+    "Signal each semaphore as often as it is waited for, before the wait, or on another device."
+)
 BARRIER = "barrier"
 """The key of the barrier semaphore."""
 

@@ -236,7 +236,7 @@ def within(region: Region, shape: tuple[int, ...]) -> Region:
     cut = []
     for r, n in zip(region.ranges, shape, strict=True):
         inside = [k for k in (r[:1], r[-1:]) if len(k) and 0 <= k[0] < n]
-        cut.append(r if len(inside) == 2 or not len(r) else range(0, 0) if not (held := [k for k in r if 0 <= k < n]) else range(held[0], held[-1] + 1, r.step))  # fmt: skip
+        cut.append(r if len(inside) == 2 or not len(r) else range(0) if not (held := [k for k in r if 0 <= k < n]) else range(held[0], held[-1] + 1, r.step))  # fmt: skip
     return Box(tuple(cut))
 
 

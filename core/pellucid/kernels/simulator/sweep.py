@@ -217,6 +217,7 @@ class Sweep:
                 self._leave(copies, i, held.pop(i, None), refs[i])
                 core.source = mapping.spec.source or getattr(self.machine.call, "source", None)
                 self._check_inside(mapping, i, block, ids)
+                core.replaces(refs[i])
                 refs[i].array[...] = self._block(copies, i, block, refs[i])
                 held[i] = block
             copies.wait_for_fetches()
@@ -261,7 +262,9 @@ class Sweep:
         found = self.machine.shared.get((self.device, None, ("ref", at)))
         if found is None:
             name = self.names[i] or f"reference {i}"
-            found = self.machine.buffer(name, self.array_space, self.arrays[i], core, ("ref", at), shared=True)
+            found = self.machine.buffer(
+                name, self.array_space, self.arrays[i], core, ("ref", at), shared=True
+            )
         return found
 
     def _block(self, copies: BlockCopies, i: int, block: Block, ref: Buffer) -> np.ndarray:

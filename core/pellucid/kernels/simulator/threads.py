@@ -41,6 +41,18 @@ class Thread(Core):
         if buffer.space == "accumulator":
             self.finish_products(0)
 
+    def replaces(self, buffer: Buffer) -> None:
+        """Raise CheckError for a block that a product in flight still reads."""
+        for product in self.products:
+            sides = [side for side in (product.left, product.right) if isinstance(side, tuple)]
+            if any(side[0] is buffer for side in sides):
+                raise CheckError(
+                    f"a block is replaced that a product in flight reads: {buffer}.",
+                    got=f"{product.text()}, {describe(product.source)}",
+                    where=describe(self.source),
+                    do="Call `wgmma_wait(0)` before the program ends.",
+                )
+
     def commits(self) -> None:
         """Let copies and products see what it has written."""
         self.uncommitted.clear()

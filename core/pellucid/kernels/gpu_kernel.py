@@ -23,7 +23,7 @@ from pellucid.kernels.grid import current_position
 from pellucid.kernels.kernel_call import KernelDescription
 from pellucid.kernels.specs import GridSpec, outside
 
-from .params import CompilerParams
+from .gpu.params import CompilerParams
 
 _OMITTED: Any = object()
 
