@@ -11,7 +11,7 @@ from pellucid._machine.xla.plugins import topology_devices
 from pellucid.kernels.targets import tpu_chip
 from tests.core.kernels.tpu_kernels import KERNELS, OPERATIONS, random_bits, random_numbers, ring
 
-LACKING = {("v4", "strided_rotation"), ("v4", "flash_attention_back")}
+LACKING = {("v4", "strided_rotation"), ("v4", "flash_attention_back"), ("v4", "gathers")}
 """What a chip doesn't have."""
 
 

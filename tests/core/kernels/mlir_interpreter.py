@@ -17,10 +17,13 @@ DTYPES = {
     "f64": np.float64,
     "i1": np.bool_,
 }
+DTYPES["i4"] = ml_dtypes.int4
 DTYPES |= {f"i{n}": np.dtype(f"int{n}").type for n in (8, 16, 32, 64)}
 
 
 def unsigned(x):
+    if x.dtype == ml_dtypes.int4:
+        return x.view(ml_dtypes.uint4)
     return x.view(f"u{x.dtype}") if x.dtype.kind == "i" else x
 
 

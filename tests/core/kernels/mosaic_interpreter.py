@@ -10,6 +10,7 @@ import itertools
 import math
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 
 from pellucid._machine.xla.mosaic_tpu import MemRefType, ir
@@ -179,16 +180,26 @@ class Interpreter(mlir_interpreter.Interpreter):
         parts = np.moveaxis(x.reshape(*shape[:-1], n, shape[-1]), -2, -1)
         return [np.ascontiguousarray(parts).view(dtype).reshape(shape)]
 
+    def tpu_log(self, operation, *numbers):
+        tag = ir.StringAttr(operation.attributes["tag"]).value
+        is_formatted = ir.BoolAttr(operation.attributes["formatted"]).value
+        if is_formatted:
+            assert all(np.asarray(n).dtype == np.int32 for n in numbers), (
+                "the compiler ends the process"
+            )
+        print(tag.format(*numbers) if is_formatted else tag + "".join(map(str, numbers)))
+        return []
+
+    def tpu_dynamic_gather(self, operation, x, at):
+        [axis] = integers(operation, "dimensions")
+        assert x.shape == at.shape
+        assert x.shape[axis] == (128 if axis == x.ndim - 1 else 8), "more than a tile"
+        return [np.take_along_axis(x, at, axis)]
+
     def tpu_pack_elementwise(self, operation, *parts):
         dtype = np.dtype(DTYPES[str(ir.TypeAttr(operation.attributes["target_type"]).value)])
         narrow = np.stack([part.astype(dtype) for part in parts], -1)
         return [np.ascontiguousarray(narrow).view(np.int32)[..., 0]]
-
-    def tpu_unpack_elementwise(self, operation, x):
-        dtype = np.dtype(DTYPES[str(ir.TypeAttr(operation.attributes["source_type"]).value)])
-        parts = np.ascontiguousarray(x)[..., None].view(dtype)
-        goal = DTYPES[shaped(operation.results[0].type)[1]]
-        return [parts[..., number(operation, "index")].astype(goal)]
 
     def tpu_dynamic_rotate(self, operation, x, amount):
         axis = number(operation, "dimension")
@@ -225,6 +236,8 @@ def number_of(attribute):
 def poison(shape, dtype):
     """An array without a value."""
     dtype = np.dtype(dtype)
+    if dtype == ml_dtypes.int4:
+        return np.full(shape, -8, dtype)
     return np.full(shape, np.iinfo(dtype).min if dtype.kind == "i" else np.nan, dtype)
 
 
@@ -233,6 +246,8 @@ def in_memory(x: np.ndarray) -> np.ndarray:
     x = np.array(x).reshape(np.shape(x) or (1,))
     if x.dtype == np.bool_:
         return x.astype(np.int32)
+    if x.dtype == ml_dtypes.uint4:
+        return x.view(ml_dtypes.int4)
     return x.view(f"i{x.dtype.itemsize}") if x.dtype.kind == "u" else x
 
 

@@ -153,7 +153,9 @@ def test_results(name):
     function, args = KERNELS[name]()
     rng = np.random.default_rng(0)
     args = [
-        x if x.ndim == 0 or x.dtype == I32 else rng.uniform(0.1, 2, x.shape).astype(x.dtype)
+        x
+        if x.ndim == 0 or x.dtype == I32 or x.dtype.kind == "V"
+        else rng.uniform(0.1, 2, x.shape).astype(x.dtype)
         for x in map(np.asarray, args)
     ]
     assert_same(function, *args)
@@ -355,9 +357,12 @@ REFUSED = {
         lambda: (pallas_call(copy, like((8, 128), np.float16)), (np.ones((8, 128), np.float16),)),
         "it has no f16",
     ),
-    "sort": (
-        lambda: (pallas_call(lambda x, o: o.__setitem__(..., jnp.sort(x[...])), X), (X,)),
-        "no rule for `sort`",
+    "cumlogsumexp": (
+        lambda: (
+            pallas_call(lambda x, o: o.__setitem__(..., pl.lax.cumlogsumexp(x[...])), X),
+            (X,),
+        ),
+        "no rule for `cumlogsumexp`",
     ),
     "hbm": (
         lambda: (pallas_call(copy, X, in_specs=[BlockSpec(memory_space=pallas.ANY)]), (X,)),
@@ -500,6 +505,58 @@ def test_random_bits_of_a_core():
         tpu.prng_seed(0.5)
 
 
+def test_what_kernels_print(capsys):
+    function, [x] = KERNELS["printing"]()
+    assert_same(function, x)
+    printed = capsys.readouterr().out.splitlines()
+    half = len(printed) // 2  # of the program, and of the interpreter
+    assert sorted(printed[half:]) == sorted(printed[:half])
+    assert "program 3 of 8" in printed[half:]
+    assert "the first one is 1.0" in printed[half:]
+    assert "three: 3 is a number" in printed[half:]
+
+
+@pytest.mark.parametrize(
+    ("message", "show"),
+    [
+        ("no arrays", lambda x: pallas.debug_print("{}", x)),
+        ("one float32", lambda x: pallas.debug_print("{} {}", x[0, 0], x[1, 0])),
+        ("one float32", lambda x: pallas.debug_print("{} is it", x[0, 0])),
+        ("one float32", lambda x: pallas.debug_print("{}", x[0, 0].astype(np.uint32))),
+        ("one float32", lambda x: pallas.debug_print("{}", x[0, 0] > 0)),
+        ("fields", lambda x: pallas.debug_print("{:.2f}", x[0, 0])),
+        ("no braces", lambda x: pallas.debug_print("{{}} {}", x[0, 0].astype(I32))),
+    ],
+)
+def test_what_is_not_printed(message, show):
+    def kernel(x_ref, o_ref):
+        show(x_ref[...])
+        o_ref[...] = x_ref[...]
+
+    with pytest.raises(UnsupportedError, match=message):
+        lowered_text(pallas_call(kernel, X), X)
+
+
+@pytest.mark.parametrize(
+    ("message", "function"),
+    [
+        ("power of two of elements", lambda x: jnp.sort(x[:12], axis=0)),
+        ("a multiple of 128", lambda x: jnp.sort(x[:, :64], axis=1)),
+        ("a multiple of 128", lambda x: jnp.cumsum(x[:, :100], axis=1)),
+        ("powers of two", lambda x: x[:, :100][:, ::-1]),
+        ("read, written and converted only", lambda x: (x.astype("int4") + 1).astype(I32)),
+        ("along one dimension", lambda x: x[x[0].astype(I32)]),
+        ("from up to 128", lambda x: jnp.take_along_axis(x, x[:, :8].astype(I32), axis=1)),
+    ],
+)
+def test_what_does_not_change_places(message, function):
+    def kernel(x_ref, o_ref):
+        o_ref[...] = function(x_ref[...])
+
+    with pytest.raises(UnsupportedError, match=message):
+        lowered_text(pallas_call(kernel, pl.eval_shape(function, X)), X)
+
+
 def test_operations_of_tpus_outside_of_kernels():
     x = np.arange(12, dtype=F32).reshape(3, 4)
     np.testing.assert_array_equal(tpu.roll(x, -1, 1), np.roll(x, -1, 1))
@@ -590,7 +647,11 @@ def test_a_barrier_without_an_identity():
 @pytest.mark.parametrize("chip", TPU_CHIPS)
 def test_compiled(chip):
     script = pathlib.Path(__file__).with_name("compile_for_tpus.py")
-    settings = {"JAX_PLATFORMS": "cpu", "TPU_SKIP_MDS_QUERY": "1"}
+    settings = {
+        "JAX_PLATFORMS": "cpu",
+        "TPU_SKIP_MDS_QUERY": "1",
+        "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
+    }
     paths = os.environ | settings | {"PYTHONPATH": os.pathsep.join(sys.path)}
     done = subprocess.run(
         [sys.executable, str(script), chip],

@@ -377,6 +377,89 @@ def packed():
     return pallas_call(kernel, [like(x.shape, I32), x, like(x.shape, I32)]), (x,)
 
 
+def gathers():
+    def kernel(x_ref, i_ref, n_ref, lanes_ref, rows_ref, filled_ref, narrow_ref, row_ref):
+        x, i = x_ref[...], i_ref[...] % 300 - 20
+        lanes_ref[...] = jnp.take_along_axis(x, i, axis=1, mode="clip")
+        rows_ref[...] = jnp.take_along_axis(x, abs(i) % 16, axis=0)
+        filled_ref[...] = jnp.nan_to_num(jnp.take_along_axis(x, i, axis=1), nan=-3.0)
+        narrow_ref[...] = jnp.take_along_axis(n_ref[...], i[:, :128], axis=0)
+        row_ref[...] = jnp.take_along_axis(x[3, :128], i[3, :128], axis=0, mode="clip")
+
+    x, i, n = np.ones((16, 256), F32), SOME, np.arange(512).astype(np.int8).reshape(4, 128)
+    return pallas_call(kernel, [x, x, x, like((16, 128), np.int8), like((128,), F32)]), (x, i, n)
+
+
+SOME = (np.arange(16 * 256, dtype=I32).reshape(16, 256) * 7919) % 1009
+"""Numbers in some order, several of them often."""
+
+
+def cumulative():
+    def kernel(x_ref, i_ref, o_ref, p_ref, q_ref, r_ref, s_ref):
+        x, i = x_ref[...], i_ref[...]
+        o_ref[...] = jnp.cumsum(x, axis=1) + lax.cumsum(x, axis=0, reverse=True)
+        p_ref[...] = lax.cummax(x, axis=1, reverse=True) - lax.cummin(x, axis=0)
+        q_ref[...] = lax.cumprod(i, axis=1) + lax.cummax(i, axis=0)
+        r_ref[...] = jnp.cumsum(x[:12, :128].astype(BF16), axis=0)
+        s_ref[...] = lax.cummin(i[3].astype(np.uint8), axis=0).astype(I32)
+
+    x = np.ones((16, 256), F32)
+    results = [x, x, SOME, like((12, 128), BF16), like((256,), I32)]
+    return pallas_call(kernel, results), (x, SOME)
+
+
+def reversals():
+    def kernel(x_ref, i_ref, o_ref, p_ref, q_ref):
+        o_ref[...] = x_ref[...][::-1, ::-1]
+        p_ref[...] = i_ref[:12, :128][::-1].astype(np.int8)
+        q_ref[...] = (i_ref[...] > 500)[3, ::-1]
+
+    x = np.ones((16, 256), F32)
+    return pallas_call(kernel, [x, like((12, 128), np.int8), like((256,), np.bool_)]), (x, SOME)
+
+
+def sorts():
+    def kernel(x_ref, i_ref, o_ref, p_ref, q_ref, r_ref):
+        x = jnp.where(
+            i_ref[:8, :128] % 7 == 0, jnp.nan, x_ref[:8, :128] * (i_ref[:8, :128] % 5 - 2)
+        )
+        o_ref[...] = jnp.nan_to_num(jnp.sort(x, axis=1), nan=77.0)
+        p_ref[...] = jnp.argsort(x, axis=0)
+        _, q_ref[...], r_ref[...] = lax.sort(
+            (i_ref[...] % 3, i_ref[...] % 4, i_ref[...].astype(np.uint8)), dimension=0, num_keys=2
+        )
+
+    x = np.ones((16, 256), F32)
+    results = [like((8, 128), F32), like((8, 128), I32), SOME, like(SOME.shape, np.uint8)]
+    return pallas_call(kernel, results), (x, SOME)
+
+
+def printing():
+    def kernel(x_ref, o_ref):
+        i, x = program_id(0), x_ref[...]
+        pallas.debug_print("a program")
+        pallas.debug_print("program {} of {}", i, num_programs(0))
+        pallas.debug_print("the first one is", x[0, 0])
+        pallas.debug_print("{} {} is a number", "three:", 3)
+        o_ref[...] = x
+
+    return by_rows(kernel, X)
+
+
+def four_bits():
+    def kernel(x_ref, n_ref, u_ref, o_ref, p_ref, q_ref, r_ref):
+        n = n_ref[...].astype(I32) % 16 - 8
+        o_ref[...] = n.astype("int4")
+        p_ref[...] = x_ref[...].astype(F32) * 0.5
+        q_ref[...] = u_ref[...].astype(I32) + x_ref[...].astype(np.int8)
+        r_ref[...] = (u_ref[...].astype(F32) * 0.9).astype("uint4")
+
+    x, n = np.arange(64 * 128).reshape(64, 128), np.ones((64, 128), I32)
+    small = x.astype(ml_dtypes.int4), n * 1021, x.astype(ml_dtypes.uint4)
+    shapes = [small[0], like(x.shape, F32), n, small[2]]
+    return pallas_call(kernel, shapes), small
+
+
 def rounded_by_chance():
     def kernel(x_ref, n_ref, o_ref):
         o_ref[...] = tpu.stochastic_round(x_ref[...], n_ref[...], target_dtype=BF16)
@@ -575,7 +658,7 @@ KERNELS = {
         f.__name__: f
         for f in (
             matmul, attention, prefetch, rank_0, dynamic_grid, squeezed, single_rows, edges, elements, one_dimension, scalars, booleans,
-            loops, scoped, parts, shapes, numbers, aliased, products, rotations_and_bits, packed, rounded_by_chance, parts_by_names, strided_rotation, stated_starts, whole_copies, copied_parts, double_buffering,
+            loops, scoped, parts, shapes, numbers, aliased, products, rotations_and_bits, packed, rounded_by_chance, parts_by_names, gathers, cumulative, reversals, sorts, printing, four_bits, strided_rotation, stated_starts, whole_copies, copied_parts, double_buffering,
             written_parts, semaphores, pipelined_matmul, pipeline, pipeline_that_repeats_blocks, pipeline_in_vmem,
         )
     },

@@ -29,7 +29,7 @@ rule = registering(COMMON)
 
 
 def float_bits(dtype: Any) -> int:
-    """Bits of an element."""
+    """Bits of an element, of whatever kind."""
     return dtypes.itemsize_bits(np.dtype(dtype))
 
 
@@ -119,7 +119,7 @@ def _shift(primitive: Primitive, build: Build, is_arithmetic: bool) -> None:
     def lower(ctx: Lowering, equation, operands):
         aval = equation.results[0].aval
         x, n = [ctx.spread(v, aval.shape) for v in operands]
-        bits = 8 * np.dtype(aval.dtype).itemsize
+        bits = float_bits(aval.dtype)
         # By as many bits as there are, or more, the operation of MLIR is undefined; here the sign remains, or nothing.
         is_in_range = arith.cmpi(
             arith.CmpIPredicate.ult, n, ctx.constant(bits, aval.dtype, aval.shape)
@@ -296,9 +296,9 @@ def converted(ctx: Lowering, x: ir.Value, aval: ShapedArray, dtype: Any) -> ir.V
         return arith.fptoui(kind, x) if is_unsigned(new) else arith.fptosi(kind, x)
     if is_float(new):
         return arith.uitofp(kind, x) if is_unsigned(old) else arith.sitofp(kind, x)
-    if old != np.bool_ and old.itemsize == new.itemsize:
+    if old != np.bool_ and float_bits(old) == float_bits(new):
         return x
-    if old != np.bool_ and old.itemsize > new.itemsize:
+    if old != np.bool_ and float_bits(old) > float_bits(new):
         return arith.trunci(kind, x)
     return arith.extui(kind, x) if is_unsigned(old) else arith.extsi(kind, x)
 

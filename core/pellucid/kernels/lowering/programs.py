@@ -155,9 +155,9 @@ class Lowering(ABC):
         """A block that holds one number everywhere."""
         element = self.element(dtype)
         attribute: Any
-        if np.dtype(dtype) == np.bool_ or np.dtype(dtype).kind in "iu":
+        if not is_float(dtype):
             number = int(value)
-            bits = 1 if np.dtype(dtype) == np.bool_ else 8 * np.dtype(dtype).itemsize
+            bits = 1 if np.dtype(dtype) == np.bool_ else dtypes.itemsize_bits(np.dtype(dtype))
             if number >= 1 << (bits - 1) and bits > 1:  # attributes have signs
                 number -= 1 << bits
             attribute = ir.IntegerAttr.get(element, number)
@@ -281,7 +281,7 @@ def identifier(name: str) -> str:
 
 def is_unsigned(dtype: Any) -> bool:
     """Whether elements are compared, divided and widened without a sign."""
-    return np.dtype(dtype).kind in "ub"
+    return np.dtype(dtype).kind in "ub" or np.dtype(dtype) in dtypes.NARROW_UNSIGNED
 
 
 def is_float(dtype: Any) -> bool:

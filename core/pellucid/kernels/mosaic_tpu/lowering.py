@@ -1,6 +1,6 @@
 """A kernel as a program of Mosaic: values are vectors or scalars in registers, references are memrefs in a memory of the chip.
 
-Rules of operations are in `rules` and `reductions`, access through references in `access`.
+Rules of operations are in `rules`, `reductions` and `exchange`, access through references in `access`.
 """
 
 from __future__ import annotations
@@ -11,20 +11,26 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid._machine.base import dtypes
+from pellucid._machine.ir import Equation, called_program
+from pellucid._machine.primitives.conversion import convert_element_type_p
+from pellucid._machine.primitives.staging import optimization_barrier_p
+from pellucid._machine.refs.primitives import get_p, swap_p
 from pellucid._machine.xla.mosaic_tpu import VectorType, arith, ir, vector
 from pellucid.kernels.lowering import control, elements, programs
-from pellucid.kernels.lowering.programs import Rules, registering
+from pellucid.kernels.lowering.programs import Rules, aval_of, registering
 from pellucid.kernels.mappings import BlockMapping
 
 from .bounds import Known, known
 from .memory import MemoryPart
+from .tiles import has_four_bits
 
 RULES: Rules = {}
-"""By primitive how it is lowered; `rules`, `reductions` and `access` fill it."""
+"""By primitive how it is lowered; `rules`, `reductions`, `exchange` and `access` fill it."""
 SHARED = (control, elements)
 """The modules of rules that it shares with other devices."""
 rule = registering(RULES)
 _INT32 = np.dtype(np.int32)
+_OF_FOUR_BITS = (get_p, swap_p, convert_element_type_p, optimization_barrier_p)
 
 
 class MemRef(NamedTuple):
@@ -82,9 +88,23 @@ class Lowering(programs.Lowering):
                 f"it has no {dtypes.short_name(dtype)}.",
                 do="Cast to 32 bits or fewer; without `jax_enable_x64` numbers have them.",
             )
+        if has_four_bits(dtype):
+            return ir.IntegerType.get_signless(4)
         if dtype == np.float16:
             raise self.unsupported("it has no f16.", do="Use bfloat16 or float32.")
         return super().element(dtype)
+
+    def _results(self, equation: Equation, inputs: list[Any]) -> list[Any]:
+        if equation.primitive not in _OF_FOUR_BITS and called_program(equation.primitive, equation.params) is None:  # fmt: skip
+            for atom in (*equation.operands, *equation.results):
+                aval = aval_of(atom)
+                if getattr(aval, "dtype", None) is not None and has_four_bits(aval.dtype):
+                    raise self.unsupported(
+                        "elements of 4 bits are read, written and converted only.",
+                        f"`{equation.primitive.name}` of {aval.text()}",
+                        do="Compute with int8 or int32.",
+                    )
+        return super()._results(equation, inputs)
 
     def in_memory(self, dtype: Any) -> ir.Type:
         """The type of an element in memory, where booleans are 32-bit integers."""

@@ -13,7 +13,7 @@ from pellucid.kernels.lowering.programs import identifier
 from pellucid.kernels.programs import GridKernel
 from pellucid.kernels.targets import TpuChip
 
-from . import access, dma, language, loops, reductions, rules
+from . import access, dma, exchange, language, loops, reductions, rules
 from .bounds import Known
 from .checks import check, check_memory, parts_of
 from .lowering import Lowering, MemRef
@@ -27,7 +27,7 @@ from .windows import (
     window,
 )
 
-RULES = (access, dma, language, loops, reductions, rules)
+RULES = (access, dma, exchange, language, loops, reductions, rules)
 """The modules whose rules are used."""
 _NO_VALUE: Any = None
 _NO_FAILURE = MemRef(_NO_VALUE, (), (), np.dtype(np.int32), "none")

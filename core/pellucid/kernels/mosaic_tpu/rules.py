@@ -23,6 +23,7 @@ from pellucid.kernels.lowering.elements import converted, elementwise, float_bit
 from pellucid.kernels.lowering.programs import COMMON, is_float, is_unsigned
 
 from .lowering import RULES, Lowering, is_vector, rule
+from .tiles import has_four_bits
 
 _INT32 = np.dtype(np.int32)
 _FLOAT32 = np.dtype(np.float32)
@@ -163,7 +164,7 @@ def _is_narrow(dtype: Any) -> bool:
 def _wide(dtype: Any) -> Any:
     if not _is_narrow(dtype):
         return dtype
-    return np.dtype(np.uint32 if np.dtype(dtype).kind == "u" else np.int32)
+    return _of_32_bits(dtype)
 
 
 for _primitive in (
@@ -211,25 +212,43 @@ def _chosen(ctx: Lowering, which: ir.Value, yes: ir.Value, no: ir.Value) -> ir.V
 def _convert(ctx: Lowering, equation, operands):
     [x] = operands
     aval, dtype = equation.operands[0].aval, np.dtype(equation.results[0].aval.dtype)
+    return [_as_dtype(ctx, x, aval, dtype)]
+
+
+def _as_dtype(ctx: Lowering, x: ir.Value, aval: Any, dtype: np.dtype) -> ir.Value:
+    """`x`, of type `aval`, as elements of `dtype`; those of 4 bits by way of 32, of which the unit has conversions."""
+    if aval.dtype == dtype:
+        return x
+    if has_four_bits(aval.dtype):
+        wide = _of_32_bits(aval.dtype)
+        return _as_dtype(ctx, converted(ctx, x, aval, wide), aval.update(dtype=wide), dtype)
+    if has_four_bits(dtype):
+        wide = _of_32_bits(dtype)
+        return converted(ctx, _as_dtype(ctx, x, aval, wide), aval.update(dtype=wide), dtype)
     old = np.dtype(aval.dtype)
     if dtype == np.bool_ and is_float(old):
         equal = arith.cmpf(arith.CmpFPredicate.OEQ, x, ctx.constant(0, old, aval.shape))
-        return [arith.xori(equal, ctx.constant(1, np.bool_, aval.shape))]
+        return arith.xori(equal, ctx.constant(1, np.bool_, aval.shape))
     if is_float(old) != is_float(dtype) and np.bool_ not in (old, dtype):
-        return [_between_kinds(ctx, x, aval, dtype)]
+        return _between_kinds(ctx, x, aval, dtype)
     if old == np.bool_ and dtype not in (_INT32, np.bool_):
         x, aval = converted(ctx, x, aval, _INT32), aval.update(dtype=_INT32)
-    return [converted(ctx, x, aval, dtype)]
+    return converted(ctx, x, aval, dtype)
 
 
 def _between_kinds(ctx: Lowering, x: ir.Value, aval: Any, dtype: np.dtype) -> ir.Value:
     """An integer as a floating number, or one as an integer, by 32 bits: the unit has conversions of these."""
     old = np.dtype(aval.dtype)
-    middle = _FLOAT32 if is_float(old) else np.dtype(np.uint32 if old.kind == "u" else np.int32)
+    middle = _FLOAT32 if is_float(old) else _of_32_bits(old)
     x, aval = converted(ctx, x, aval, middle), aval.update(dtype=middle)
-    goal = np.dtype(np.uint32 if dtype.kind == "u" else np.int32) if is_float(old) else _FLOAT32
+    goal = _of_32_bits(dtype) if is_float(old) else _FLOAT32
     x, aval = converted(ctx, x, aval, goal), aval.update(dtype=goal)
     return converted(ctx, x, aval, dtype)
+
+
+def _of_32_bits(dtype: Any) -> np.dtype:
+    """The integers of 32 bits that have those of a dtype."""
+    return np.dtype(np.uint32 if is_unsigned(dtype) else np.int32)
 
 
 @rule(conversion.bitcast_convert_type_p)

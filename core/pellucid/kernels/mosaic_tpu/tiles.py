@@ -18,10 +18,15 @@ def bits_of(dtype: Any) -> int:
     return 32 if np.dtype(dtype) == np.bool_ else dtypes.itemsize_bits(np.dtype(dtype))
 
 
+def has_four_bits(dtype: Any) -> bool:
+    """Whether elements are int4 or uint4, which are read, written and converted only."""
+    return np.dtype(dtype).name in ("int4", "uint4")
+
+
 def has_dtype(dtype: Any) -> bool:
     """Whether TPUs have elements of this dtype in their kernels."""
     dtype = np.dtype(dtype)
-    if dtype.kind in "iub":
+    if dtype.kind in "iub" or has_four_bits(dtype):
         return dtype.itemsize <= 4
     is_float = dtypes.is_inexact(dtype) and dtype.kind != "c"
     return is_float and dtype != np.float16 and 8 <= dtypes.itemsize_bits(dtype) <= 32
