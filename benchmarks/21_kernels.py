@@ -1,13 +1,17 @@
 """How long does a kernel run on a machine without a GPU or TPU?
 
 The reference interprets it. Here it is compiled, as a batch over the axes whose programs write blocks of their own. The rows
-"beside jnp" compare with what the reference takes for the same result without a kernel.
+"beside jnp" compare with what the reference takes for the same result without a kernel. Blocks that data choose are checked when the
+program runs: those of results also for being left and visited again. The rows "without checks" have
+`CompilerParams(disable_bounds_checks=True)`, so that their distance from the row before is the cost of the checks.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 import math
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -19,6 +23,8 @@ ADD, MATMUL, ATTENTION = (
     "matmul, 1,024^3 in 128^3",
     "attention, 4 x 1,024 x 64",
 )
+GATHER, SCATTER = "256 blocks that data choose, read", "256 blocks that data choose, written"
+FIRST = "first call"
 TARGETS = {
     ADD: Target(0.1),
     MATMUL: Target(0.2, "ms"),
@@ -26,6 +32,16 @@ TARGETS = {
     f"{ADD}, beside jnp": Target(3.0),
     f"{MATMUL}, beside jnp": Target(3.0, "ms"),
     f"{ATTENTION}, beside jnp": Target(3.0, "ms"),
+    **{
+        f"{name}{how}": Target(0.1)
+        for name in (GATHER, SCATTER)
+        for how in ("", ", without checks")
+    },
+    **{
+        f"{name}{how}, {FIRST}": Target(3.0, "ms")
+        for name in (GATHER, SCATTER)
+        for how in ("", ", without checks")
+    },
 }
 
 
@@ -122,20 +138,60 @@ def attention(library: Any) -> tuple[Callable[..., Any], Callable[..., Any], lis
     return call, plain, operands
 
 
+def choice(
+    library: Any, *, is_written: bool, is_checked: bool
+) -> tuple[Callable[..., Any], list[Any]]:
+    """(a kernel that doubles blocks in another order, which is prefetched, operands)."""
+    pallas = importlib.import_module(f"{library.__name__}.experimental.pallas")
+    tpu = importlib.import_module(f"{library.__name__}.experimental.pallas.tpu")
+
+    def kernel(order_ref: Any, x_ref: Any, o_ref: Any) -> None:
+        o_ref[...] = x_ref[...] * 2
+
+    rng = np.random.default_rng(0)
+    x = library.numpy.asarray(rng.standard_normal((2048, 128), np.float32))
+    order = library.numpy.asarray(rng.permutation(256).astype(np.int32))
+    chosen = pallas.BlockSpec((8, 128), lambda i, order: (order[i], 0))
+    own = pallas.BlockSpec((8, 128), lambda i, order: (i, 0))
+    blocks = (own, chosen) if is_written else (chosen, own)
+    call = pallas.pallas_call(
+        kernel,
+        library.ShapeDtypeStruct(x.shape, x.dtype),
+        grid_spec=tpu.PrefetchScalarGridSpec(1, (256,), [blocks[0]], blocks[1]),
+        compiler_params=tpu.CompilerParams(disable_bounds_checks=not is_checked),
+        interpret=True,
+    )
+    return call, [order, x]
+
+
+def first_call(case: Callable[[], tuple[Callable[..., Any], list[Any]]], library: Any) -> float:
+    """Seconds of the first call of a kernel that no one has compiled before."""
+    library.clear_caches()
+    kernel, operands = case()
+    begun = time.perf_counter()
+    library.block_until_ready(library.jit(kernel)(*operands))
+    return time.perf_counter() - begun
+
+
 def measurements(library: Any) -> dict[str, Callable[[], float]]:
     """Seconds of one jitted call of each kernel; beside jnp, the reference's of the plain function."""
     found: dict[str, Callable[[], float]] = {}
+
+    def seconds(function: Callable[..., Any], operands: list[Any]) -> Callable[[], float]:
+        jitted = library.jit(function)
+        return lambda: per_call(lambda: library.block_until_ready(jitted(*operands)))
+
     for name, case in ((ADD, add), (MATMUL, matmul), (ATTENTION, attention)):
         kernel, plain, operands = case(library)
 
-        def seconds(
-            function: Callable[..., Any], operands: list[Any] = operands
-        ) -> Callable[[], float]:
-            jitted = library.jit(function)
-            return lambda: per_call(lambda: library.block_until_ready(jitted(*operands)))
-
-        found[name] = seconds(kernel)
-        found[f"{name}, beside jnp"] = seconds(plain if library.__name__ == "jax" else kernel)
+        found[name] = seconds(kernel, operands)
+        reference = plain if library.__name__ == "jax" else kernel
+        found[f"{name}, beside jnp"] = seconds(reference, operands)
+    for name, is_written in ((GATHER, False), (SCATTER, True)):
+        for how, is_checked in (("", True), (", without checks", False)):
+            case = functools.partial(choice, library, is_written=is_written, is_checked=is_checked)
+            found[f"{name}{how}"] = seconds(*case())
+            found[f"{name}{how}, {FIRST}"] = functools.partial(first_call, case, library)
     return found
 
 
