@@ -108,7 +108,7 @@ def bounds(jax: Any) -> Any:
             double, x, grid=(n,), in_specs=[block], out_specs=block, interpret=True
         )(x)
 
-    return jax.jit(run)(2, np.arange(8, dtype=F32))
+    return jax.jit(run)(4, np.arange(8, dtype=F32))
 
 
 def matmul(jax: Any) -> Any:
