@@ -66,6 +66,7 @@ def relu(x: ArrayLike) -> Array:
     >>> relu(jnp.array([-1.0, 2.0]))
     Array([0., 2.], dtype=float32)
     """
+    aval_of("nn.relu", x)
     return _relu(x)
 
 
@@ -88,6 +89,7 @@ def relu6(x: ArrayLike) -> Array:
     >>> relu6(jnp.array([-1.0, 2.0, 7.0]))
     Array([0., 2., 6.], dtype=float32)
     """
+    aval_of("nn.relu6", x)
     return _relu6(x)
 
 

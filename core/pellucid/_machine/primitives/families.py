@@ -144,6 +144,20 @@ def full_as(x: Any, value: Any) -> Any:
 
 TangentRule = Callable[..., Any]
 
+FUNCTIONS = {
+    "and": "bitwise_and", "not": "bitwise_not", "or": "bitwise_or", "xor": "bitwise_xor", "regularized_incomplete_beta": "betainc",
+}  # fmt: skip
+"""Functions of `lax` that aren't called as their primitives."""
+BROADCASTING = {
+    "add": "jnp.add", "add_any": "jnp.add", "and": "jnp.bitwise_and", "atan2": "jnp.arctan2", "div": "jnp.divide", "eq": "jnp.equal",
+    "ge": "jnp.greater_equal", "gt": "jnp.greater", "igamma": "scipy.special.gammainc", "igammac": "scipy.special.gammaincc",
+    "le": "jnp.less_equal", "lt": "jnp.less", "max": "jnp.maximum", "min": "jnp.minimum", "mul": "jnp.multiply", "ne": "jnp.not_equal",
+    "nextafter": "jnp.nextafter", "or": "jnp.bitwise_or", "polygamma": "scipy.special.polygamma", "pow": "jnp.power",
+    "regularized_incomplete_beta": "scipy.special.betainc", "rem": "jnp.fmod", "shift_left": "jnp.left_shift",
+    "shift_right_arithmetic": "jnp.right_shift", "sub": "jnp.subtract", "xor": "jnp.bitwise_xor", "zeta": "scipy.special.zeta",
+}  # fmt: skip
+"""Functions that stretch their operands, by the primitive."""
+
 
 class Elementwise(Shown, Primitive[P]):
     """A primitive that works element by element on operands of one shape.
@@ -177,6 +191,8 @@ class Elementwise(Shown, Primitive[P]):
     ) -> None:
         self.traits = traits
         super().__init__(name)
+        self.function = FUNCTIONS.get(name, name)
+        """The name of its function, for messages."""
         self.accepts = accepts
         hlo = hlo or name
         self.hlo = hlo if callable(hlo) or "." in hlo else f"stablehlo.{hlo}"
@@ -207,19 +223,20 @@ class Elementwise(Shown, Primitive[P]):
                 return broadcast_shapes(*shapes)
         except ShapeError:
             pass
+        other = BROADCASTING.get(self.name)
         raise ShapeError(
-            f"{self.name} needs operands of one shape, up to dimensions of size 1 and scalars.",
+            f"{self.function} needs operands of one shape, up to dimensions of size 1 and scalars.",
             got=texts("operand", avals),
-            do=f"Broadcast them first, or use `jnp.{self.name}`.",
+            do=f"Broadcast them first{f', or use `{other}`' if other else ''}.",
         )
 
     def _check_dtypes(self, avals: Avals) -> None:
         check_one_dtype(
-            self.name,
+            self.function,
             avals,
             do="Convert one with `lax.convert_element_type`, or use the `jnp` function, which promotes.",
         )
-        check_elements(self.name, avals, self.accepts)
+        check_elements(self.function, avals, self.accepts)
 
     def jvp(self, primals, tangents, params):
         if self.tangents is None:

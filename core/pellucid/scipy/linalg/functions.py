@@ -138,6 +138,12 @@ def expm_frechet(
 @numpy_function
 def _expm_frechet(A: ArrayLike, E: ArrayLike) -> tuple[Array, Array]:
     A, E = inexact("scipy.linalg.expm_frechet", A, E)
+    square_matrices("scipy.linalg.expm_frechet", A)
+    if type_of(A).shape != type_of(E).shape:
+        raise ShapeError(
+            "scipy.linalg.expm_frechet needs matrices of one shape.",
+            got=[f"A: {type_of(A).text()}", f"E: {type_of(E).text()}"],
+        )
     return jvp(expm, (A,), (E,))
 
 

@@ -449,12 +449,12 @@ def polygamma(n: ArrayLike, x: ArrayLike) -> Array:
     return _polygamma(n, x)
 
 
-@real_function
+@real_function(called="zeta")
 def _hurwitz_zeta(x: Term, q: Term) -> Term:
     return zeta_of(x, q)
 
 
-@real_function
+@real_function(called="zeta")
 def _riemann_zeta(x: Term) -> Term:
     return riemann_of(x)
 

@@ -54,16 +54,20 @@ def real_function(
     *,
     complex: Formula | None = None,
     takes_sequences: bool = False,
+    called: str = "",
 ) -> Any:
     """A function of real arrays, from its formula in terms; integers count as floats, all arguments are broadcast.
 
     float16 and bfloat16 are computed in float32. The result is weakly typed if all arguments are. `complex` is the
-    function of complex arrays, if there is one. Lists and tuples count as arrays where it `takes_sequences`.
+    function of complex arrays, if there is one. Lists and tuples count as arrays where it `takes_sequences`. Messages name it
+    as the formula, or as the public function that is `called`.
     """
     if formula is None:
-        return functools.partial(real_function, complex=complex, takes_sequences=takes_sequences)
+        return functools.partial(
+            real_function, complex=complex, takes_sequences=takes_sequences, called=called
+        )
     signature = inspect.signature(formula)
-    name = formula.__name__.strip("_")
+    name = called or formula.__name__.strip("_")
 
     @functools.wraps(formula)
     def function(*args: Any, **kwargs: Any) -> Any:
