@@ -678,7 +678,7 @@ class While(Linearized, Structured[WhileParams]):
     def linearize(self, trace, primals, tangents, params):
         if uses_state(self.effects((), params)):
             raise EffectsError(
-                "reverse mode and `linearize` can't go through a `while_loop` that uses references: it would run twice.",
+                "reverse mode and `linearize` can't go through a `while_loop` with references: it would run twice.",
                 do="Use `scan`, or `fori_loop` with bounds that are Python ints; forward mode (jvp) works as it is.",
             )
         results = bind(self, *primals, params=params)
