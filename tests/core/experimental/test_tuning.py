@@ -18,6 +18,7 @@ from pellucid.experimental.pallas import (
     triton,
     tune,
 )
+from pellucid.experimental.pallas.ops.tpu.matmul import matmul
 
 X = np.ones(64, np.float32)
 
@@ -128,6 +129,74 @@ def test_what_a_target_can_not_take():
     assert "of 16 MiB" in found.candidates[1].failure
     with pytest.raises(ArgumentValueError, match="it calls no kernel"):
         tune(lambda x, n: x * n, {"n": [1]}, target="TPU")(X)
+
+
+def product(x, y, block, block_k):
+    return matmul(x, y, block_shape=(block, block), block_k=block_k)
+
+
+def test_tpus_are_modelled_by_tiles_passes_and_programs():
+    like = pl.ShapeDtypeStruct((1024, 1024), jnp.bfloat16)
+    space = {"block": [128, 256, 512], "block_k": [128, 512]}
+    found = tune(product, space, target="v6e")(like, like)
+    assert found.best == {"block": 512, "block_k": 512}
+    by_settings = {(c.settings["block"], c.settings["block_k"]): c for c in found.candidates}
+    # A matrix unit of 256 × 256: passes of 128 columns, or sums of 128, use half of it.
+    assert {key: c.matrix_unit_use for key, c in by_settings.items()} == {
+        (128, 128): 0.25, (128, 512): 0.5, (256, 128): 0.5, (256, 512): 1.0, (512, 128): 0.5, (512, 512): 1.0,
+    }  # fmt: skip
+    assert by_settings[512, 128].moved_bytes == by_settings[512, 512].moved_bytes
+    seconds = [c.modelled_seconds for c in found.candidates]
+    assert seconds == sorted(seconds)
+    # 512 programs of 0.35 µs each.
+    assert by_settings[128, 128].modelled_seconds > 512 * 0.35e-6
+    # On 128 × 128 all of it is used.
+    found = tune(product, space, target="v5e")(like, like)
+    assert {c.matrix_unit_use for c in found.candidates} == {1.0}
+    assert "MXU" in repr(found)
+
+
+def test_tpus_move_whole_tiles():
+    def rows(x, n):
+        def kernel(x_ref, o_ref):
+            o_ref[...] = x_ref[...] * 2
+
+        row = BlockSpec((n, x.shape[1]), lambda i: (i, 0))
+        return pallas_call(kernel, x, grid=x.shape[0] // n, in_specs=[row], out_specs=row)(x)
+
+    def tile_use(columns):
+        like = pl.ShapeDtypeStruct((64, columns), np.float32)
+        [found] = tune(rows, {"n": [8]}, target="v5e")(like).candidates
+        return found.tile_use
+
+    assert tile_use(128) == 1.0
+    assert tile_use(129) == pytest.approx(129 / 256)
+
+
+def test_what_mosaic_does_not_take_is_no_choice_for_a_tpu():
+    like = pl.ShapeDtypeStruct((256, 256), np.float32)
+    found = tune(product, {"block": [100, 128], "block_k": [128]}, target="TPU")(like, like)
+    assert found.best == {"block": 128, "block_k": 128}
+    assert "can't be lowered to TPUs" in found.candidates[1].failure
+
+
+def test_blocks_that_data_choose_come_after_those_that_are_modelled():
+    def gather(rows, x, chosen):
+        def kernel(rows_ref, x_ref, o_ref):
+            o_ref[...] = x_ref[...]
+
+        index = (lambda i, rows: (rows[i], 0)) if chosen else (lambda i, rows: (i, 0))
+        spec = tpu.PrefetchScalarGridSpec(
+            num_scalar_prefetch=1, grid=(8,), in_specs=[BlockSpec((8, 128), index)], out_specs=BlockSpec((8, 128), lambda i, rows: (i, 0))
+        )  # fmt: skip
+        return pallas_call(kernel, x, grid_spec=spec)(rows, x)
+
+    like = pl.ShapeDtypeStruct((64, 128), np.float32)
+    scalars = pl.ShapeDtypeStruct((8,), np.int32)
+    found = tune(gather, {"chosen": [True, False]}, target="v5e")(scalars, like)
+    assert [c.settings["chosen"] for c in found.candidates] == [False, True]
+    assert found.candidates[1].modelled_seconds is None
+    assert not found.candidates[1].failure
 
 
 def test_results_are_kept_beside_compiled_programs(clock, folder):

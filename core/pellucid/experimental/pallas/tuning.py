@@ -1,4 +1,5 @@
-"""Choosing the settings of a kernel, such as sizes of blocks: by measuring, or for devices that aren't there by what its grid moves.
+"""Choosing the settings of a kernel, such as sizes of blocks: by measuring, or for devices that aren't there by what its grid moves, and on
+TPUs by a modelled time.
 
 Results are kept beside compiled programs (`compilation_cache_dir`), under everything that they depend on: the programs of all candidates,
 the kind of device, the release of jaxlib.
@@ -22,6 +23,7 @@ import pellucid
 from pellucid._machine.base import (
     ArgumentValueError,
     Function,
+    by_tool,
     public_functions,
     tree_leaves,
 )
@@ -33,9 +35,13 @@ from pellucid._machine.transforms import check_callable
 from pellucid._machine.xla.compile import jaxlib_version
 from pellucid.analysis.kernel_grids import kernel_grids
 from pellucid.analysis.machines import MACHINES
+from pellucid.analysis.tpu_times import tpu_time
 from pellucid.introspect.bodies import programs_within
+from pellucid.introspect.schema import GridKernelRecord
 from pellucid.introspect.triton_text import triton_text
 from pellucid.kernels.kernel_call import pallas_call_p
+from pellucid.kernels.mosaic_tpu.module import lowered
+from pellucid.kernels.targets import TPU_CHIPS
 from pellucid.kernels.triton.language import CompilerParams as TritonParams
 
 _BUFFERS = 2
@@ -45,6 +51,8 @@ _VMEM_BYTES = 16 << 20
 _LEAST_SECONDS = 1e-3
 """A measurement is repeated within a round until it takes as long, so that the clock's steps don't count."""
 _SUFFIX = ".tuning"
+_RANKING = 2
+"""Version of how candidates are ranked where nothing is measured; earlier results don't count."""
 
 
 @dataclass(frozen=True)
@@ -64,6 +72,12 @@ class Candidate:
     """Bytes of blocks, twice each, and of scratch, of the largest kernel."""
     failure: str = ""
     """Why it can't be used; empty if it can."""
+    modelled_seconds: float | None = None
+    """On a TPU the time of its kernels, by `pellucid.analysis.tpu_times`; None where data choose the blocks."""
+    matrix_unit_use: float | None = None
+    """On a TPU the share of the matrix unit that its products use, the rest being the padding of tiles; None without products."""
+    tile_use: float | None = None
+    """On a TPU the share of what is moved that isn't padding of tiles."""
 
 
 @dataclass(frozen=True)
@@ -92,6 +106,9 @@ class Tuning:
     def _table(self) -> list[list[str]]:
         names = list(dict.fromkeys(name for c in self.candidates for name in c.settings))
         figures = ["time", "±"] if self.is_measured else ["moved", "fetches", "footprint"]
+        is_modelled = any(c.modelled_seconds is not None for c in self.candidates)
+        if is_modelled:
+            figures = ["modelled", "MXU", "tiles", *figures]
         rows = [[*names, *figures, ""]]
         for each in self.candidates:
             known = [_text(each.settings[name]) if name in each.settings else "" for name in names]
@@ -99,6 +116,9 @@ class Tuning:
                 known += [_seconds(each.seconds), _seconds(each.spread)]
             else:
                 fetches = "" if each.fetches is None else f"{each.fetches:,}"
+                if is_modelled:
+                    shares = [each.matrix_unit_use, each.tile_use]
+                    known += [_seconds(each.modelled_seconds), *map(_percent, shares)]
                 known += [_bytes(each.moved_bytes), fetches, _bytes(each.footprint)]
             rows.append([*known, each.failure])
         return rows
@@ -136,6 +156,10 @@ def _seconds(x: float | None) -> str:
     return f"{x:.3g} s" if x >= 1 else f"{1e3 * x:.3g} ms" if x >= 1e-3 else f"{1e6 * x:.3g} µs"
 
 
+def _percent(share: float | None) -> str:
+    return "" if share is None else f"{100 * share:.3g} %"
+
+
 def _bytes(n: int | None) -> str:
     if n is None:
         return ""
@@ -166,8 +190,9 @@ def tune(
     all run one after another, so that what else the machine does meets all of them. The median of a candidate's times counts.
 
     With a `target` that isn't this machine's device nothing runs: candidates are ordered by the bytes that their grids move, then by the number of moves, then by their footprint.
-    Arguments may then be ShapeDtypeStructs. A target is a GPU ("A100", "H100", "H200"), whose candidates with `triton.CompilerParams` must be what Triton takes, or "TPU", whose
-    footprint must fit into 16 MiB.
+    Arguments may then be ShapeDtypeStructs. A target is a GPU ("A100", "H100", "H200"), whose candidates with `triton.CompilerParams` must be what Triton takes, or a TPU ("v4",
+    "v5e", "v5p", "v6e", "tpu7x"; "TPU" is a v5e), whose candidates must be what Mosaic takes, with a footprint within 16 MiB or what `vmem_limit_bytes` states. On a TPU candidates are
+    ordered by a modelled time: moves of blocks in whole tiles, passes of the matrix unit, elements of the vector unit, and the overhead of each program.
 
     A candidate that fails is a row with its reason. With `keep` results are read from and written to the folder of compiled programs, if there is one; they count only for the same
     programs, kind of device and jaxlib.
@@ -184,11 +209,11 @@ def tune(
     >>> found = tune(double, {"block": [16, 64, 128]}, rounds=3)(x)
     >>> sorted(c.settings["block"] for c in found.candidates), found.best["block"] in (16, 64, 128)
     ([16, 64, 128], True)
-    >>> tune(double, {"block": [8, 64]}, target="TPU")(x)
-    double of f32[64]: ranked for TPU, jaxlib ...
-    block  moved  fetches  footprint
-    64     512 B  2        1 KiB
-    8      512 B  16       128 B
+    >>> tune(double, {"block": [128, 512]}, target="v5e")(np.ones(1024, np.float32))
+    double of f32[1024]: ranked for v5e, jaxlib ...
+    block  modelled  MXU  tiles  moved  fetches  footprint
+    512    0.71 µs        100 %  8 KiB  4        8 KiB
+    128    2.81 µs        100 %  8 KiB  16       2 KiB
     """
     check_callable(kernel, "pallas.tune")
     if isinstance(space, Mapping):
@@ -198,11 +223,11 @@ def tune(
         settings = [dict(each) for each in space]
     if not settings:
         raise ArgumentValueError("pallas.tune needs a candidate.", got=f"space {space!r:.60}")
-    if target is not None and target not in MACHINES and target != "TPU":
+    if target is not None and target not in (*MACHINES, *TPU_CHIPS, "TPU"):
         raise ArgumentValueError(
             "pallas.tune: `target` isn't known.",
             got=f"got {target!r}",
-            do=f"Known are {', '.join(MACHINES)}, TPU.",
+            do=f"Known are {', '.join((*MACHINES, *TPU_CHIPS))}, TPU.",
         )
     if rounds < 1:
         raise ArgumentValueError("pallas.tune: `rounds` must be positive.", got=f"got {rounds}")
@@ -213,6 +238,7 @@ def tune(
     return run
 
 
+@by_tool
 def _tuned(
     kernel: Function,
     settings: list[dict[str, Any]],
@@ -256,7 +282,8 @@ def _by_seconds(each: Candidate) -> Any:
 
 def _by_moves(each: Candidate) -> Any:
     moved = (math.inf if each.moved_bytes is None else each.moved_bytes, each.fetches or 0)
-    return bool(each.failure), *moved, each.footprint or 0
+    seconds = math.inf if each.modelled_seconds is None else each.modelled_seconds
+    return bool(each.failure), seconds, *moved, each.footprint or 0
 
 
 def _reason(error: BaseException) -> str:
@@ -336,22 +363,59 @@ def _ranked(program: _Program, args: tuple[Any, ...], target: str | None) -> Can
         for kernel in kernels:
             if target in MACHINES and isinstance(kernel.compiler_params, TritonParams):
                 triton_text(kernel)
+        if target not in MACHINES:
+            return _on_tpu(candidate, kernels, records, chip_of(target))
     except Exception as error:  # what a kernel raises is a row
         return replace(candidate, failure=_reason(error))
     if not kernels:
         return replace(candidate, failure="it calls no kernel")
+    return replace(
+        _with_moves(candidate, records), footprint=max([_footprint(kernel) for kernel in kernels])
+    )
+
+
+def _with_moves(candidate: Candidate, records: Sequence[GridKernelRecord]) -> Candidate:
     unknown = any(operand.note for record in records for operand in record.operands)
-    footprint = max([_footprint(kernel) for kernel in kernels])
-    candidate = replace(
+    return replace(
         candidate,
         moved_bytes=None if unknown else sum([record.moved_bytes for record in records]),
         fetches=sum([o.fetch_count + o.write_count for record in records for o in record.operands]),
-        footprint=footprint,
     )
-    if target == "TPU" and footprint > _VMEM_BYTES:
-        room = f"blocks and scratch take {_bytes(footprint)} of {_bytes(_VMEM_BYTES)}"
-        return replace(candidate, failure=room)
-    return candidate
+
+
+def chip_of(target: str | None) -> str:
+    """The short name of the TPU that a target is.
+
+    >>> chip_of("TPU"), chip_of("v6e")
+    ('v5e', 'v6e')
+    """
+    return target if target in TPU_CHIPS else "v5e"
+
+
+def _on_tpu(
+    candidate: Candidate, kernels: Sequence[Any], records: Sequence[GridKernelRecord], chip: str
+) -> Candidate:
+    """The candidate with its modelled time. Raises: UnsupportedError for kernels that can't be lowered to TPUs."""
+    if not kernels:
+        return replace(candidate, failure="it calls no kernel")
+    footprints = [sum([n for _, n in lowered(k, TPU_CHIPS[chip]).vmem]) for k in kernels]
+    candidate = replace(_with_moves(candidate, records), footprint=max(footprints))
+    for kernel, footprint in zip(kernels, footprints, strict=True):
+        stated = getattr(kernel.compiler_params, "vmem_limit_bytes", None)
+        if footprint > (room := _VMEM_BYTES if stated is None else int(stated)):
+            text = f"blocks and scratch take {_bytes(footprint)} of {_bytes(room)}"
+            return replace(candidate, failure=text)
+    times = [tpu_time(k, r, chip) for k, r in zip(kernels, records, strict=False)]
+    known = [time for time in times if time is not None]
+    if len(known) < len(kernels):
+        return candidate
+    uses = [time.matrix_unit_use for time in known if time.matrix_unit_use is not None]
+    return replace(
+        candidate,
+        modelled_seconds=sum([time.seconds for time in known]),
+        matrix_unit_use=min(uses) if uses else None,
+        tile_use=min([time.tile_use for time in known]),
+    )
 
 
 def _footprint(kernel: Any) -> int:
@@ -369,6 +433,8 @@ def _file(tuning: Tuning) -> Path | None:
     if home is None:
         return None
     facts = (tuning.program, tuning.device, tuning.is_measured, tuning.jaxlib, tuning.operands)
+    if not tuning.is_measured:
+        facts = (*facts, _RANKING)
     if tuning.is_measured:  # the processor and the options of XLA count, too
         device = pellucid.devices()[0]
         facts = (*facts, disk_cache.environment_of(device.client, [device]))

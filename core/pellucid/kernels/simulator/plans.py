@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from pellucid._machine.base import by_tool
 from pellucid._machine.base.functional import strict_zip
 from pellucid._machine.higher_order.jitted import jit
 from pellucid._machine.ir import (
@@ -95,6 +96,7 @@ def _is_pure(equation: Equation) -> bool:
     )
 
 
+@by_tool
 def _compiled(
     equations: Sequence[Equation], results: Sequence[Any], undefined: Container[Any]
 ) -> Chunk:
