@@ -9,12 +9,11 @@ from pellucid._machine.higher_order.composite import composite
 
 from .grid import current_position
 
-MULTIPLE_OF, ROLL, BITCAST, PACK, UNPACK, LAYOUT_CAST = [
-    f"pellucid.{name}"
-    for name in (
-        "multiple_of", "tpu_roll", "tpu_bitcast", "tpu_pack", "tpu_unpack", "layout_cast",
-    )  # fmt: skip
+MULTIPLE_OF = "pellucid.multiple_of"
+ROLL, BITCAST, PACK, UNPACK = [
+    f"pellucid.tpu_{name}" for name in ("roll", "bitcast", "pack", "unpack")
 ]
+LAYOUT_CAST = "pellucid.layout_cast"
 
 
 def named(name: str, definition: Function, *operands: Any, **attributes: Any) -> Any:
