@@ -8,7 +8,7 @@ import pellucid.as_jax; pellucid.as_jax.install()
 import importlib, sys
 import jax
 from jax.experimental import pallas as pl
-from jax.experimental.pallas import tpu as pltpu, triton as plgpu
+from jax.experimental.pallas import mosaic_gpu as plmgpu, tpu as pltpu, triton as plgpu
 from jax.experimental.pallas.ops.tpu.flash_attention import flash_attention
 from jax.experimental.pallas.ops.tpu import splash_attention
 import jax.experimental.pallas.ops.gpu.attention, jax.experimental.mosaic.gpu
@@ -31,10 +31,16 @@ call = pl.pallas_call(
     compiler_params=pltpu.CompilerParams(dimension_semantics=("parallel",)),
 )
 assert (call(x, x) == 2 * x).all()
+def copy(x_ref, o_ref, held, barrier):
+    plmgpu.copy_gmem_to_smem(x_ref, held, barrier)
+    plmgpu.barrier_wait(barrier)
+    o_ref[...] = held[...]
+scratch = [plmgpu.SMEM((8,), "float32"), plmgpu.Barrier()]
+assert (plmgpu.kernel(copy, x, scratch_shapes=scratch)(x) == x).all()
 assert flash_attention(*[jax.numpy.ones((1, 1, 16, 8))] * 3).shape == (1, 1, 16, 8)
 for use in (
     lambda: pl.semaphore(), lambda: pltpu.BufferedRefBase(), lambda: pltpu.BufferType.INPUT, lambda: sys.modules["jax.experimental.pallas.ops.tpu.all_gather"].all_gather(1),
-    lambda: Mine(), lambda: pltpu.matmul_pop(0, (8, 128), "float32", 0),
+    lambda: Mine(), lambda: pltpu.matmul_pop(0, (8, 128), "float32", 0), lambda: plmgpu.tcgen05_mma(1, 2, 3), lambda: plmgpu.TMEMLayout.SCALES_LAYOUT(),
 ):
     try:
         use()

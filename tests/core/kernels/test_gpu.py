@@ -255,6 +255,27 @@ def test_copies_beyond_the_edge_are_zero_and_dropped(interpret):
 
 
 @pytest.mark.parametrize("interpret", WAYS)
+def test_a_part_of_a_part_beyond_the_edge_is_zero(interpret):
+    """Positions count in the whole array, as on GPUs; elements of its next row are there."""
+
+    def body(x_ref, o_ref, held, barrier):
+        i = lax.axis_index("i")
+        part = x_ref.at[:, pallas.ds(4 * i, 4)].at[pallas.ds(2 * i, 2), pallas.ds(2 * i, 2)]
+        gpu.copy_gmem_to_smem(part, held, barrier)
+        gpu.barrier_wait(barrier)
+        o_ref[i] = held[...]
+
+    x = numbers(3, 7)
+    padded = np.pad(x, [(0, 3), (0, 9)])
+    expected = [padded[2 * i : 2 * i + 2, 6 * i : 6 * i + 2] for i in range(2)]
+    call = gpu.kernel(
+        body, pl.ShapeDtypeStruct((2, 2, 2), F32), grid=(2,), grid_names=("i",),
+        scratch_shapes=[gpu.SMEM((2, 2), F32), gpu.Barrier()], interpret=interpret,
+    )  # fmt: skip
+    np.testing.assert_array_equal(call(x), expected)
+
+
+@pytest.mark.parametrize("interpret", WAYS)
 def test_copies_may_combine_and_have_a_condition(interpret):
     def body(x_ref, o_ref, p_ref, held):
         @pallas.when(lax.axis_index("i") == 0)
@@ -305,6 +326,24 @@ def test_the_position_of_a_block_is_its_own_in_compiled_functions():
     for n in (2, 3, 2):
         call = gpu.kernel(body, pl.ShapeDtypeStruct((n,), np.int32), grid=(n,), grid_names=("i",))
         np.testing.assert_array_equal(call(), np.arange(n) + 10 * n)
+
+
+@pytest.mark.parametrize("interpret", WAYS)
+def test_threads_write_parts_of_a_part_alone(interpret):
+    """A part of a part is one index: no thread writes back what others write meanwhile."""
+
+    def body(x_ref, o_ref, held):
+        slot = held.at[lax.axis_index("i") * 0 + 1]
+        i = lax.axis_index("wg")
+        slot.at[pallas.ds(2 * i, 2)][:, pallas.ds(0, 4)] = x_ref[i]
+        o_ref[i] = slot[pallas.ds(2 * i, 2)]
+
+    x = numbers(3, 2, 4)
+    call = gpu.kernel(
+        body, x, grid=(1,), grid_names=("i",), num_threads=3, thread_name="wg",
+        scratch_shapes=[gpu.SMEM((2, 6, 4), F32)], interpret=interpret,
+    )  # fmt: skip
+    np.testing.assert_array_equal(call(x), x)
 
 
 def test_a_timeline_has_copies_beside_threads():

@@ -152,11 +152,16 @@ def parse_index(caller: str, index: Any, shape: Shape) -> tuple[RefIndex, Values
 
 
 def compose(
-    outer: RefIndex, outer_operands: Operands, inner: RefIndex, inner_operands: Operands
+    outer: RefIndex,
+    outer_operands: Operands,
+    inner: RefIndex,
+    inner_operands: Operands,
+    *,
+    moves: bool = True,
 ) -> tuple[RefIndex, Values] | None:
     """(the index of a part of a part, its operands); None where arrays of positions select one of them.
 
-    Positions within the part that only the run knows are moved to the nearest inside of it.
+    Positions within the part that only the run knows are moved to the nearest inside of it, if it `moves` them.
     """
     if has_vectors(outer_operands) or has_vectors(inner_operands):
         return None
@@ -171,9 +176,11 @@ def compose(
         own = next(own_entries)
         start = next(outer_rest) if entry.start is None else entry.start
         if own is None:
-            by = _moved_inside(wrap_negative(next(inner_rest), entry.size), entry.size - 1)
+            by = wrap_negative(next(inner_rest), entry.size)
+            by = _moved_inside(by, entry.size - 1) if moves else by
         elif own.start is None:
-            by = _moved_inside(next(inner_rest), entry.size - own.span)
+            by = next(inner_rest)
+            by = _moved_inside(by, entry.size - own.span) if moves else by
         else:
             by = own.start
         known = isinstance(start, (int, np.integer)) and isinstance(by, (int, np.integer))

@@ -15,7 +15,8 @@ from pellucid import numpy as jnp
 from pellucid._machine.base import ArgumentTypeError, ArgumentValueError
 from pellucid._machine.higher_order.calls import JitParams
 from pellucid._machine.ir import Values
-from pellucid._machine.refs.access import addupdate, set as set_part
+from pellucid._machine.refs.access import RefView, addupdate, set as set_part
+from pellucid._machine.refs.index import RefIndex, compose
 from pellucid._machine.refs.primitives import OfReference
 from pellucid._machine.tracing import type_of
 from pellucid.kernels.inside import load, store
@@ -115,6 +116,19 @@ def _check_ends(caller: str, device: Any, shared: Any) -> None:
         )
 
 
+def _with_one_index(ref: Any) -> Any:
+    """`ref` with a part of a part as one index, so that positions count as outside which the whole array doesn't have."""
+    while type(ref) is RefView and len(ref.steps) > 1:
+        (first, operands), (second, more), *rest = ref.steps
+        if type(second) is not RefIndex:
+            break
+        found = compose(first, operands, second, more, moves=False)
+        if found is None:
+            break
+        ref = RefView(ref.ref, ((found[0], tuple(found[1])), *rest))
+    return ref
+
+
 def kind_text(kind: Any) -> str:
     """The name of a type of memory, for messages."""
     return str(getattr(kind, "memory_space", kind))
@@ -137,6 +151,7 @@ def copy_gmem_to_smem(
     if collective_axes not in (None, ()) or leader_tracked is not None:
         refuse_clusters("copy_gmem_to_smem: `collective_axes`, `leader_tracked`")
     _check_ends("copy_gmem_to_smem", src, dst)
+    src = _with_one_index(src)
     params = ToSharedParams(
         barrier_of("copy_gmem_to_smem", barrier).num_arrivals, OOBFillMode(oob_mode)
     )
@@ -167,6 +182,7 @@ def copy_smem_to_gmem(
     Raises: ArgumentTypeError for references of other memories, shapes or dtypes; ArgumentValueError for another reduction.
     """
     _check_ends("copy_smem_to_gmem", dst, src)
+    dst = _with_one_index(dst)
     if reduction_op is not None and reduction_op not in REDUCTIONS:
         raise ArgumentValueError(
             f"copy_smem_to_gmem: `reduction_op` is one of {', '.join(map(repr, REDUCTIONS))}.",
