@@ -13,6 +13,7 @@ from pellucid._machine.base import (
     ArgumentTypeError,
     ArgumentValueError,
     Function,
+    UnsupportedError,
     dtypes,
     keystr,
     leaf_paths,
@@ -109,6 +110,8 @@ class KernelCallParams(NamedTuple):
     smooth: ClosedJaxpr | None
     is_own: bool = True
     """Whether `jaxpr` is what `kernel` computes, and no derivative or batch of it."""
+    waits: bool = False
+    """Whether it is simulated unasked, as its threads wait for each other: `jaxpr` is for CPUs."""
 
     def as_call(self) -> JitParams:
         """Params of a call that computes the same."""
@@ -162,6 +165,11 @@ class KernelCall(Shown, Defined[KernelCallParams]):
         if not is_of_gpus and params.is_own and ctx.platform == "tpu":
             n = kernel.grid.count(None) + len(kernel.scalars) + len(kernel.inputs)
             return late("call of a Mosaic kernel")(ctx, kernel, operands[len(operands) - n :])
+        if params.waits and ctx.platform != "cpu":
+            raise UnsupportedError(
+                f"the kernel `{kernel.name}`: threads that wait for each other are not lowered for {ctx.platform}.",
+                do="Run it on the CPU, where it is simulated, or ask for that: `interpret=mosaic_gpu.InterpretParams()`.",
+            )
         return jit_p.lower(ctx, operands, params.as_call())
 
     def linearize(self, trace, primals, tangents, params):
@@ -373,7 +381,8 @@ class KernelDescription(NamedTuple):
             smooth = None if consts or more else smooth
         # Where nothing runs beside it, the kernel is what debuggers step through.
         is_own = not has_copies(kernel.body.jaxpr)
-        params = KernelCallParams(program, kernel, self.name, smooth, is_own)
+        waits = self.simulator is None
+        params = KernelCallParams(program, kernel, self.name, smooth, is_own, waits)
         results = bind(pallas_call_p, *consts, *operands, params=params)
         return self._settled(results, out_tree, written)
 

@@ -346,16 +346,18 @@ class Sweep:
         if kernel.within_block is None or not kernel.counters:
             return values
         begins: Any = np.bool_(True)
-        for axis in sorted(kernel.within_block):
+        for axis in sorted(kernel.within_block - {kernel.thread_axis}):
             begins = begins & (ids[axis] == 0)
+        thread = kernel.thread_axis
+        of_block = begins if thread is None else begins & (ids[thread] == 0)
         first = kernel.n_references - len(kernel.scratch)
         values = list(values)
         for k in kernel.counters:
             x = values[first + k]
+            # What isn't shared, as registers, begins anew in each thread.
+            own = begins if getattr(kernel.spaces[k], "is_of_thread", False) else of_block
             nothing = zeros(type_of(x))
-            values[first + k] = (
-                nothing if type(begins) is np.bool_ else select_n(begins, x, nothing)
-            )
+            values[first + k] = nothing if type(own) is np.bool_ else select_n(own, x, nothing)
         return values
 
     def _failure(self, ids: Values, values: Values, views: Sequence[_View | None]) -> Any:

@@ -346,6 +346,27 @@ def test_threads_write_parts_of_a_part_alone(interpret):
     np.testing.assert_array_equal(call(x), x)
 
 
+@pytest.mark.parametrize("interpret", WAYS)
+def test_each_thread_has_an_accumulator_of_its_own(interpret):
+    """Scratch of one thread: it begins at 0 in each, in each block."""
+
+    def body(x_ref, o_ref, held, acc):
+        i, j = lax.axis_index("i"), lax.axis_index("wg")
+        rows = pallas.ds(64 * j, 64)
+        held[rows] = x_ref[...] * (i + j)
+        gpu.commit_smem()
+        gpu.wgmma(acc, held.at[rows], held.at[rows])
+        o_ref[i, j] = acc[...]
+
+    x = numbers(64, 64)
+    call = gpu.kernel(
+        body, pl.ShapeDtypeStruct((2, 2, 64, 64), F32), grid=(2,), grid_names=("i",), num_threads=2, thread_name="wg",
+        scratch_shapes=[gpu.SMEM((128, 64), F32), gpu.ACC((64, 64))], interpret=interpret,
+    )  # fmt: skip
+    expected = [[(i + j) ** 2 * (x @ x) for j in range(2)] for i in range(2)]
+    np.testing.assert_array_equal(call(x), expected)
+
+
 def test_a_timeline_has_copies_beside_threads():
     with recorded() as machines:
         product_kernel(SIMULATED)(numbers(128, 128), numbers(192, 128, seed=1))
@@ -401,6 +422,29 @@ def handing(interpret=None, **options):
 def test_threads_that_wait_for_each_other_are_simulated_unasked():
     x = numbers(8, 16)
     np.testing.assert_array_equal(handing()(x), x)
+
+
+def test_threads_that_wait_are_not_simulated_on_gpus_unasked():
+    x = numbers(8, 16)
+    with pytest.raises(UnsupportedError, match="not lowered for cuda"):
+        pl.jit(handing()).trace(x).lower(lowering_platforms=("cuda",))
+
+
+@pytest.mark.parametrize("interpret", WAYS)
+def test_semaphores_begin_at_zero(interpret):
+    def body(x_ref, o_ref, one, several):
+        gpu.semaphore_signal(one, 2)
+        signals = [gpu.SemaphoreSignal(several.at[i], device_id=None) for i in range(2)]
+        gpu.semaphore_signal_parallel(*signals)
+        gpu.semaphore_wait(one, 2)
+        gpu.semaphore_wait(several.at[1])
+        gpu.semaphore_wait(several.at[0])
+        o_ref[lax.axis_index("i")] = x_ref[0] + pallas.semaphore_read(one)
+
+    scratch = [gpu.SemaphoreType.REGULAR, gpu.SemaphoreType.REGULAR((2,))]
+    x = numbers(2, 4)
+    call = gpu.kernel(body, x, grid=(2,), grid_names=("i",), scratch_shapes=scratch, interpret=interpret)  # fmt: skip
+    np.testing.assert_array_equal(call(x), [x[0], x[0]])
 
 
 def test_a_missing_arrival_is_a_deadlock():

@@ -198,6 +198,8 @@ class ACC:
     dtype: Any = np.float32
     _init: Any = None
     begins_at_zero: ClassVar[bool] = True
+    is_of_thread: ClassVar[bool] = True
+    """Whether each thread of a block has one of its own."""
 
     def __post_init__(self) -> None:
         shape = tuple([int(n) for n in self.shape])
@@ -265,6 +267,16 @@ class SemaphoreType(enum.Enum):
     def __call__(self, shape: Sequence[int]) -> MemoryRef:
         """An array of semaphores."""
         return Semaphores(shaped_array(tuple(shape), _INT32), specs.SemaphoreType(self.value))
+
+    @property
+    def memory_space(self) -> specs.SemaphoreType:
+        """What other kernels call it."""
+        return specs.SemaphoreType(self.value)
+
+    @property
+    def begins_at_zero(self) -> bool:
+        """True: semaphores count from 0."""
+        return True
 
     @property
     def shape(self) -> tuple[int, ...]:

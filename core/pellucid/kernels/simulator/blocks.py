@@ -75,8 +75,7 @@ class BlockSweep(Sweep):
             if type(ref) is Buffer and ref.space == "smem":
                 ref.owner = block
         for thread, row in zip(threads, rows, strict=True):
-            # Accumulators are registers: each thread has its own.
-            own = [_own_accumulator(thread, ref) for ref in refs]
+            own = [_own_registers(thread, ref) for ref in refs]
             thread.run = self._thread(thread, [*map(int, row)], own)
         machine.run()
         found = [x for x in (*refs, *shared.values()) if type(x) is Barriers]
@@ -104,10 +103,11 @@ class BlockSweep(Sweep):
         return "" if is_alone or not ids else f" in program {ids}"
 
 
-def _own_accumulator(thread: Thread, ref: Any) -> Any:
-    if thread.core == 0 or not isinstance(ref, Buffer) or ref.space != "accumulator":
+def _own_registers(thread: Thread, ref: Any) -> Any:
+    """`ref`, or in another thread than the first one its own, if these are registers."""
+    if thread.core == 0 or not isinstance(ref, Buffer) or ref.space not in ("accumulator", "regs"):
         return ref
-    array = np.zeros_like(ref.array)
+    array = np.array(ref.array)
     return thread.machine.buffer(ref.name, ref.space, array, thread, (ref.name, "own"))
 
 
