@@ -377,7 +377,35 @@ def matmul_of_blocks(m=128, n=64, k=192):
     return run, (a, b)
 
 
+def products_in_flight(m=64, n=64, k=256):
+    """A matrix product by `emit_pipeline`, of which one product runs while the next one is asked for."""
+
+    def kernel(a_ref, b_ref, o_ref, acc):
+        def step(ids, a_block, b_block):
+            mosaic_gpu.wgmma(acc, a_block, b_block)
+            mosaic_gpu.wgmma_wait(1)
+
+        blocks = [
+            mosaic_gpu.BlockSpec(
+                (m, 64), lambda t: (0, t), delay_release=1, transforms=tiles(np.float16)
+            ),
+            mosaic_gpu.BlockSpec(
+                (64, n), lambda t: (t, 0), delay_release=1, transforms=tiles(np.float16)
+            ),
+        ]
+        run = mosaic_gpu.emit_pipeline(
+            step, grid=(k // 64,), in_specs=blocks, max_concurrent_steps=3
+        )
+        run(a_ref, b_ref)
+        o_ref[...] = acc[...]
+
+    a, b = numbers((m, k), np.float16), numbers((k, n), np.float16, 1)
+    out = pl.ShapeDtypeStruct((m, n), F32)
+    return mosaic_gpu.kernel(kernel, out_type=out, scratch_types=[mosaic_gpu.ACC((m, n))]), (a, b)
+
+
 PRODUCTS = {
+    "in_flight": products_in_flight,
     "of_blocks": matmul_of_blocks,
     "float16": lambda: product(np.float16),
     "registers": lambda: product(jnp.bfloat16, in_registers=True),

@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from rotation import rotating
 
 import pellucid as pl
 import pellucid.numpy as jnp
@@ -158,10 +159,16 @@ def test_functions_of_narrow_elements():
     np.testing.assert_allclose(found, function(x), rtol=2e-2, atol=1e-2)
 
 
-@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int32, np.uint32, np.float16, np.float32])
-@pytest.mark.parametrize("name", ["sum", "max", "min", "prod", "argmax", "argmin"])
+REDUCTIONS = [
+    (name, dtype, shape, axis)
+    for shape, axis in [((130,), 0), ((4, 256), 1), ((6, 40), 0), ((3, 5, 7), 1)]
+    for name in ("sum", "max", "min", "prod", "argmax", "argmin")
+    for dtype in (np.float32, np.int8, np.uint8, np.int32, np.uint32, np.float16)
+]
+
+
 @pytest.mark.parametrize(
-    ("shape", "axis"), [((130,), 0), ((4, 256), 1), ((6, 40), 0), ((3, 5, 7), 1)]
+    ("name", "dtype", "shape", "axis"), rotating(REDUCTIONS, lambda row: (row[0], row[2]))
 )
 def test_reductions(name, dtype, shape, axis):
     def kernel(x_ref, o_ref):
