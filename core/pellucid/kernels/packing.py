@@ -30,7 +30,7 @@ def _unsigned(bits: int) -> np.dtype:
     return np.dtype(f"uint{bits}")
 
 
-def _parts_of_a_word(caller: str, aval: ShapedArray, packed: np.dtype) -> int:
+def _parts_of_a_word(caller: str, aval: ShapedArray, packed: Any) -> int:
     """How many elements of the dtype `packed` are in one of `aval`."""
     wide, narrow = (dtypes.itemsize_bits(dtype) for dtype in (aval.dtype, packed))
     if narrow not in (8, 16) or wide % narrow or wide == narrow or wide > 32:
@@ -73,7 +73,7 @@ def pack_elementwise(xs: Sequence[Any], *, packed_dtype: DTypeLike) -> Any:
     return named(PACK, lambda *xs: definition(xs), *xs, packed_dtype=packed.name)
 
 
-def _packed(packed: np.dtype, xs: Sequence[Any]) -> Any:
+def _packed(packed: Any, xs: Sequence[Any]) -> Any:
     bits = dtypes.itemsize_bits(packed)
     wide = dtypes.itemsize_bits(xs[0].dtype)
     words = [
@@ -115,7 +115,7 @@ def unpack_elementwise(
     return named(UNPACK, definition, x, index=int(index), packed_dtype=packed.name)
 
 
-def _unpacked(index: int, packed: np.dtype, unpacked: np.dtype, x: Any) -> Any:
+def _unpacked(index: int, packed: Any, unpacked: Any, x: Any) -> Any:
     bits, wide = dtypes.itemsize_bits(packed), dtypes.itemsize_bits(x.dtype)
     word = bitcast_convert_type(x, _unsigned(wide)) >> np.asarray(index * bits, _unsigned(wide))
     return bitcast_convert_type(word.astype(_unsigned(bits)), packed).astype(unpacked)

@@ -52,12 +52,11 @@ class ScaledMatmul(Primitive[ScaledMatmulParams]):
 
     def jvp(self, primals, tangents, params):
         result = bind1(self, *primals, params=params)
-        terms = [
-            # Linear in each of the four.
-            _multiply(*primals[:i], tangent, *primals[i + 1 :], params.dtype)
-            for i, tangent in enumerate(tangents)
-            if type(tangent) is not Zero
-        ]
+        terms = []
+        for i, tangent in enumerate(tangents):  # linear in each of the four
+            if type(tangent) is not Zero:
+                factors: Any = [*primals[:i], tangent, *primals[i + 1 :], params.dtype]
+                terms.append(_multiply(*factors))
         return [result], [functools.reduce(jnp.add, terms)]
 
     def batch(self, axis, operands, dims, params):

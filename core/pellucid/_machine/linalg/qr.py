@@ -266,11 +266,12 @@ class Ormqr(MatrixPrimitive[OrmqrParams]):
         return [c.strip_weak_type()]
 
     def definition(self, operands, params, platform):
-        aval = type_of(operands[2])
+        a, taus, c = operands
+        aval = type_of(c)
         if platform not in PLATFORMS_OF_LIBRARIES:
-            return [_reflected(*operands, params)]
+            return [_reflected(a, taus, c, params)]
         target = (
-            lapack_name("ormqr", operands[0], "unmqr")
+            lapack_name("ormqr", a, "unmqr")
             if platform == "cpu"
             else gpu_name("cusolver_ormqr_ffi", platform)
         )
