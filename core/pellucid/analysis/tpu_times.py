@@ -106,7 +106,8 @@ def _padded(shape: Any, dtype: Any) -> float:
 
 def _product(equation: Equation, side: int) -> Work:
     """A product of matrices of (m, k) and (k, n), `batch` times."""
-    lhs, rhs = [a.aval for a in equation.operands[:2]]
+    avals: list[Any] = [a.aval for a in equation.operands[:2]]
+    lhs, rhs = avals
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = equation.params.dimension_numbers
     sizes = [
         math.prod([lhs.shape[i] for i in lhs_batch]),
@@ -115,11 +116,15 @@ def _product(equation: Equation, side: int) -> Work:
         math.prod([n for i, n in enumerate(rhs.shape) if i not in (*rhs_batch, *rhs_contract)]),
     ]
     batch, m, k, n = sizes
-    up = lambda size, unit: -(-size // unit) * unit
     # Wide elements are products of several parts of 16 bits each.
     passes = 1 if max(bits_of(lhs.dtype), bits_of(rhs.dtype)) <= 16 else 3
-    whole = 2.0 * batch * up(m, ROWS) * up(k, side) * up(n, side)
+    whole = 2.0 * batch * _up(m, ROWS) * _up(k, side) * _up(n, side)
     return Work(2.0 * batch * m * k * n * passes, whole * passes, 0.0)
+
+
+def _up(size: int, unit: int) -> int:
+    """The least multiple of `unit` that is no smaller than `size`."""
+    return -(-size // unit) * unit
 
 
 class TpuTime(NamedTuple):
