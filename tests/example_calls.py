@@ -44,10 +44,16 @@ def first_calls(path: Path, n_steps: int) -> list[tuple[Any, tuple[Any, ...]]]:
     return [*called.items()]
 
 
+def numbers(x: Any) -> np.ndarray:
+    """An array's elements; the words of random keys."""
+    is_key = isinstance(x, pl.Array) and jnp.issubdtype(x.dtype, pl.dtypes.prng_key)
+    return np.asarray(pl.random.key_data(x) if is_key else x)
+
+
 def outcome(run: Callable[[], Any]) -> tuple[str, list[np.ndarray]]:
     """The name of what a call raises, or its results."""
     try:
-        return "", [np.asarray(x) for x in pl.tree.leaves(run())]
+        return "", [*map(numbers, pl.tree.leaves(run()))]
     except Exception as error:
         return type(error).__name__, []
 

@@ -194,6 +194,59 @@ def test_a_jitted_gradient_is_stepped_both_ways(lab: Lab) -> None:
     expect(debugger.place).to_contain_text("No program is stopped")
 
 
+STEP = """import pellucid as pl, pellucid.numpy as jnp
+
+@pl.jit
+def loss(x):
+    def body(c, v):
+        h = jnp.sqrt(v)
+        return c + h, h
+    total, roots = pl.lax.scan(body, 0.0, x)
+    mean = roots.mean()
+    return total * mean"""
+ROOT, LOOP, MEAN = 6, 8, 9
+
+
+def test_out_of_a_loop_goes_on_around_it_and_a_watch_holds_for_the_gradient_of_jitted_code(
+    lab: Lab,
+) -> None:
+    """The gradient is taken eagerly: what is jitted runs as two programs, forward and backward."""
+    call = "print(pl.grad(loss)(jnp.array([1.0, 0.0, 4.0])).tolist())"
+    lab.open_notebook("gradient.ipynb", [STEP, call])
+    undebugged = lab.output_of(1).inner_text()
+    assert "inf" in undebugged
+    debugger = Debugger(lab)
+    debugger.begin()
+    debugger.break_at(LOOP)
+    debugger.run()
+    debugger.at(LOOP)
+    debugger.press("step-in")
+    debugger.stack(re.compile("body .*iteration 0 of 3"), re.compile("loss"))
+    debugger.at(ROOT)
+    expect(debugger.variables).to_contain_text("v")
+    debugger.press("step-out")
+    debugger.at(MEAN)
+    debugger.stack(re.compile("loss"))
+    expect(debugger.variables).to_contain_text("roots")
+    lab.screenshots("debugger_out_of_a_loop")
+    debugger.program.get_by_text("When to stop").click()
+    watch = debugger.program.get_by_label("Stop before the first value for which")
+    watch.fill("isinf")
+    watch.press("Enter")
+    debugger.press("continue")
+    debugger.stack(
+        re.compile("loss.*backward")
+    )  # the breakpoint, of which the backward pass comes by, too
+    debugger.at(LOOP)
+    debugger.press("continue")
+    debugger.stack(re.compile("body.*backward"))
+    debugger.at(ROOT)
+    lab.screenshots("debugger_watch_of_a_gradient")
+    debugger.press("continue")
+    expect(lab.output_of(1)).to_have_text(undebugged)
+    expect(debugger.place).to_contain_text("No program is stopped")
+
+
 SHARDED = """import os
 os.environ["PELLUCID_NUM_CPU_DEVICES"] = "8"
 import pellucid as pl, pellucid.numpy as jnp

@@ -20,7 +20,13 @@ import numpy as np
 from pellucid._machine.base import config, is_user_file
 from pellucid._machine.base.narrowing import is_tuple
 from pellucid._machine.ir import DebugInfo, Equation, HigherOrderPrimitive, Jaxpr, Literal, Var
-from pellucid._machine.tracing import Draft, StagingTrace, StagingTracer, context
+from pellucid._machine.tracing import (
+    Draft,
+    StagingTrace,
+    StagingTracer,
+    context,
+    keeps_calls,
+)
 from pellucid._machine.transforms.jvp import JVPTracer
 from pellucid._machine.transforms.vmap import BatchTrace, BatchTracer, Lanes
 from pellucid._machine.xla import ARRAY_TYPES
@@ -102,10 +108,13 @@ def is_noting() -> bool:
 def noting() -> Generator[None]:
     """Record the user's lines in what this thread traces within the block.
 
-    Functions that were traced without notes are traced again. Repeated layers are called in place, not outlined, so
-    that one can stop in each.
+    Functions that were traced without notes are traced again. Repeated layers are called in place, not outlined, and
+    what rules would add equation by equation stays a call, so that one can stop in each.
     """
-    with overridden(_is_noting, True), config.call_repeated_layers(False), watching():
+    with (
+        overridden(_is_noting, True), overridden(keeps_calls, True),
+        config.call_repeated_layers(False), watching(),
+    ):  # fmt: skip
         yield
 
 

@@ -26,6 +26,7 @@ from pellucid.introspect.kernel_steps import (
     position_of,
 )
 from pellucid.introspect.lanes import Lane, batch_sizes, lanes_at
+from pellucid.introspect.lineage import transformation_of
 from pellucid.introspect.loops import LoopSearch
 from pellucid.introspect.mesh_positions import MeshPosition
 from pellucid.introspect.noting import noting
@@ -196,10 +197,12 @@ class DebugSession:
     def is_on_python_line(self) -> bool:
         """Whether Python executed the current line while tracing.
 
-        False for lines of backward passes, and for programs that were traced without a debugger.
+        False for lines of backward passes, for those that `checkpoint` runs again, and for programs that were traced without a
+        debugger.
         """
         visit = self._visit(self._stepper.top)
-        return visit is not None and visit.calls[-1] > 0
+        around = [level.frame.equation for level in self.levels[:-1]]
+        return visit is not None and visit.calls[-1] > 0 and not any(map(_runs_again, around))
 
     def place(self) -> tuple[int, ...]:
         """Current place as numbers: for each program its run and the position in it."""
@@ -1190,6 +1193,12 @@ def _check_position(kernel: Any, position: tuple[int, ...]) -> None:
         i >= 0 and (n is None or i < n) for i, n in zip(position, sizes, strict=True)
     ):
         raise ArgumentValueError("the grid has no such program.", got=f"{position}, grid {sizes}")
+
+
+def _runs_again(equation: Any) -> bool:
+    """Whether an equation runs programs of a function that has run before: backward, or for what `checkpoint` didn't save."""
+    is_recomputed = getattr(equation.params, "differentiated", False)  # a param of `checkpoint`
+    return is_recomputed or transformation_of(equation) == "transpose"
 
 
 def _with_dtype(value: Any, dtype: Any) -> Any:

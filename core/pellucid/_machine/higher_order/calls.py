@@ -16,11 +16,19 @@ from pellucid._machine.ir import (
     P,
     Primitive,
     Shown,
+    Values,
     called_program,
     inline_programs,
 )
 from pellucid._machine.primitives import broadcast_in_dim, select_n
-from pellucid._machine.tracing import bind, type_of
+from pellucid._machine.tracing import (
+    bind,
+    context,
+    keeps_calls,
+    replay,
+    type_of,
+    types_of,
+)
 from pellucid._machine.transforms import (
     WORTH_AN_EQUATION,
     Worth,
@@ -126,6 +134,19 @@ class ClosedCall(Shown, JaxprCall):
 
 
 closed_call_p = ClosedCall()
+
+
+def run_program(jaxpr: Jaxpr, *operands: Any) -> Values:
+    """Results of a program of one of the user's functions, as part of the current one: its equations are added to it, or, under
+    `keeps_calls`, a call. Operands of other types than it was traced with are taken by its equations.
+    """
+    if (
+        keeps_calls.value
+        and not context.trace.is_eager
+        and types_of(operands) == list(jaxpr.in_avals)
+    ):
+        return bind(closed_call_p, *operands, params=ClosedCallParams(ClosedJaxpr(jaxpr)))
+    return replay(jaxpr, (), *operands)
 
 
 class CoreCall(ClosedCall):

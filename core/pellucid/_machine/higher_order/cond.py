@@ -102,7 +102,7 @@ from .bodies import (
     trace_program,
     type_lines,
 )
-from .calls import select_rows, without_calls
+from .calls import run_program, select_rows, without_calls
 from .structured import (
     Structured,
     batched_on_values,
@@ -423,7 +423,7 @@ def _all_branches(
         # `select_rows` selects the second case where true: `x` itself for elements that select this branch.
         guarded = [select_rows(is_chosen, stop_gradient(x), x) for x in inputs]
         program, consts, _ = batch_jaxpr(branch.jaxpr, axis, [0] * len(inputs), True)
-        results.append(replay(program.jaxpr, (), *consts, *guarded))
+        results.append(run_program(program.jaxpr, *consts, *guarded))
     # `results` has one list per branch; `cases` are the same result of each branch.
     return [select_rows(index, *cases) for cases in strict_zip(*results)], [0] * len(results[0])
 

@@ -19,6 +19,7 @@ from pellucid._machine.transforms import check_callable, flat_arguments, structu
 from pellucid._machine.xla import flatten, treedef_tuple
 
 from .bodies import body_of
+from .calls import run_program
 from .custom_rules import calling
 from .custom_vjp import custom_vjp
 
@@ -88,6 +89,6 @@ def closure_convert(fun: Function, *example_args: Any) -> tuple[Function, Values
             )
         # All constants in their old order: arguments in their places, others unchanged.
         captured = merge_by_mask(hoisted, values, others)
-        return out_tree.unflatten(calling(program.jaxpr)(*captured, *inputs))
+        return out_tree.unflatten(run_program(program.jaxpr, *captured, *inputs))
 
     return converted_function, list(compress(consts, hoisted))

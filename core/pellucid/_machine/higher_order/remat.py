@@ -59,6 +59,7 @@ from .calls import (
     ClosedCallParams,
     JaxprCall,
     closed_call_p,
+    run_program,
     without_calls,
 )
 from .custom_rules import CustomCall
@@ -109,7 +110,7 @@ class Remat(JaxprCall[RematParams]):
         if context.trace.is_eager:
             values = bind(closed_call_p, *operands, params=ClosedCallParams(parts.primal))
         else:
-            values = replay(parts.primal.jaxpr, (), *operands)
+            values = run_program(parts.primal.jaxpr, *operands)
         n = len(parts.mask)
         # `values` are the results, then the values saved by the policy.
         results, saved = values[:n], values[n:]

@@ -11,6 +11,7 @@ from .current import (
     bound_axes,
     computes_known,
     context,
+    keeps_calls,
     named_scope,
     plumbing,
     unbound_axes,

@@ -58,6 +58,11 @@ _named_axes = flags.flag("pellucid_named_axes", None, in_trace_key=True)
 computes_known = flags.flag("pellucid_computes_known", None, in_call_key=True, in_trace_key=True)
 """Whether staging computes results of known values at once; see `ensure_compile_time_eval`."""
 
+keeps_calls = flags.RareFlag("pellucid_keeps_calls", False, in_trace_key=True)
+"""Whether programs of the user's functions that rules would add to a program equation by equation stay calls, so that a debugger
+can stop in them.
+"""
+
 _metadata = flags.flag("pellucid_xla_metadata", None, in_call_key=True, in_trace_key=True)
 """The user's metadata in scope, as part of cache keys of programs."""
 
