@@ -41,7 +41,7 @@ def faults(words: list[str]) -> list[Fault]:
     return [Fault(**row) for row in rows if all(word in row["kind"] for word in words)]
 
 
-def copied(folder: Path) -> None:
+def copy_tree(folder: Path) -> None:
     """Copy what tests need of the tree, with files that are built."""
     names = subprocess.check_output([GIT, "ls-files", "-z"], cwd=ROOT, text=True).split("\0")
     built = ["viz/pellucid_viz/static/viewer.js"]
@@ -100,7 +100,7 @@ def main() -> int:
     missed = 0
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        copied(folder)
+        copy_tree(folder)
         for fault in faults(sys.argv[1:]):
             text = plant(fault, folder)
             failed = failed_test(fault.tests, folder)

@@ -19,7 +19,7 @@ from tests.laws.evaluation import CHUNK, Evaluated
 from tests.laws.jax_answers import Answer, Question
 from tests.laws.sample import NAMES, Sample, all_samples, differentiable_samples
 
-_differentiated = set(differentiable_samples())
+_differentiate = set(differentiable_samples())
 compared = [s for s in all_samples() if s.agrees != "no"]
 
 
@@ -47,7 +47,7 @@ def question(sample: Sample) -> Question:
     n = len(sample.operands)
     with config.enable_x64(sample.needs_x64):
         tangents = [unit_direction(sample.arguments[i]) for i in sample.differentiated]
-    wrt = sample.differentiated if sample in _differentiated else ()
+    wrt = sample.differentiated if sample in _differentiate else ()
     return Question(
         sample.jax_call or sample.call, NAMES[:n], sample.arguments, sample.needs_x64, wrt,
         tangents, cotangents(sample),

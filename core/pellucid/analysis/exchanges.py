@@ -423,7 +423,7 @@ def running(
             operation = opcode_of(instruction.opcode)
             if not is_exchange(instruction.opcode):
                 continue
-            cause, operand_bytes, note = _moved_by(instruction, operation, instructions)
+            cause, operand_bytes, note = _moves_of(instruction, operation, instructions)
             origin = _origin_of(cause, instructions)
             equation = instruction.equation if origin is None else origin
             mesh = planned_over.get(equation, main_mesh)
@@ -450,7 +450,7 @@ def exchange_of(
     last; empty without meshes.
     """
     operation = opcode_of(instruction.opcode)
-    _, operand_bytes, note = _moved_by(instruction, operation, instructions)
+    _, operand_bytes, note = _moves_of(instruction, operation, instructions)
     axes: tuple[str, ...] = ()
     size = 1
     for mesh in meshes:
@@ -463,7 +463,7 @@ def exchange_of(
     )  # fmt: skip
 
 
-def _moved_by(
+def _moves_of(
     instruction: Instruction, operation: str, instructions: Mapping[str, Instruction]
 ) -> tuple[Instruction, float, str]:
     """(the instruction from which its equation is found, the bytes of all operands, a note).

@@ -72,7 +72,7 @@ def traced_sharding(traced: Traced) -> schema.FunctionShardingRecord:
     lowered = traced.lower()
     writer = _writer(traced, lowered)
     if lowered._lowered.request.placement.abstract_mesh is not None:  # pyright: ignore[reportPrivateUsage]  # what users don't see of a stage
-        return writer.record(*_compiled_without_devices(lowered))
+        return writer.record(*_compile_without_devices(lowered))
     # The executable may be shared. While the stage is alive, it is associated with this program's equations.
     stage = lowered.compile()
     return writer.record(stage.runtime_executable(), "")
@@ -109,7 +109,7 @@ def _writer(traced: Traced, lowered: Any, has_texts: bool = True) -> _Writer:
     return _Writer(traced, program, mesh, reading, propagation)
 
 
-def _compiled_without_devices(lowered: Any) -> tuple[Any, str]:
+def _compile_without_devices(lowered: Any) -> tuple[Any, str]:
     """(XLA's executable, empty text), or (None, why it couldn't be compiled)."""
     try:
         return compile_without_devices(lowered._lowered), ""

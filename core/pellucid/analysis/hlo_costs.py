@@ -120,9 +120,9 @@ class _Parts:
         """Bytes that are written: of a result that is updated in place, only the updated part."""
         root = self._root
         names = root.operands if root.opcode == "tuple" else [root.name]
-        return sum(map(self._written_of, names))
+        return sum(map(self._bytes_written, names))
 
-    def _written_of(self, name: str) -> float:
+    def _bytes_written(self, name: str) -> float:
         made = self._behind(name)
         # An array that the kernel creates itself is written as a whole.
         if operation_of(made.opcode).touches == "in place" and (

@@ -18,14 +18,16 @@ def link(source: ProgramRecord, target: ProgramRecord, relation: str) -> LinkRec
     are paired with each other if none are the same.
     """
     pairs = (
-        _made_from(source, target) if source.dialect == "jaxpr" else _made_together(source, target)
+        _origin_pairs(source, target)
+        if source.dialect == "jaxpr"
+        else _sibling_pairs(source, target)
     )
     return record_of(source, target, relation, pairs)
 
 
 def link_siblings(source: ProgramRecord, target: ProgramRecord, relation: str) -> LinkRecord:
     """Pairs of equations of two programs that were both made from a third one."""
-    return record_of(source, target, relation, _made_together(source, target))
+    return record_of(source, target, relation, _sibling_pairs(source, target))
 
 
 def record_of(
@@ -42,7 +44,7 @@ def record_of(
     )
 
 
-def _made_from(source: ProgramRecord, target: ProgramRecord) -> Iterator[tuple[int, int]]:
+def _origin_pairs(source: ProgramRecord, target: ProgramRecord) -> Iterator[tuple[int, int]]:
     source_ids = set(source.equations.id)
     # Equations that were made from others of the same program: those of a kernel's definition from those of its body.
     inner = {
@@ -59,7 +61,7 @@ def _made_from(source: ProgramRecord, target: ProgramRecord) -> Iterator[tuple[i
                 yield from ((each, own_id) for each in inner[origin])
 
 
-def _made_together(source: ProgramRecord, target: ProgramRecord) -> Iterator[tuple[int, int]]:
+def _sibling_pairs(source: ProgramRecord, target: ProgramRecord) -> Iterator[tuple[int, int]]:
     here, there = _by_origin(source), _by_origin(target)
     for origin, rows in here.items():
         others = there.get(origin, {})

@@ -61,7 +61,7 @@ class _Clock:
         ):
             self.within[parent, row].append(place)
         self.values = [self._values_of(index) for index in range(len(program.bodies))]
-        self.stored = [self._stored_in(index) for index in range(len(program.bodies))]
+        self.stored = [self._stored_values(index) for index in range(len(program.bodies))]
         counts = [len(self.values[body]) for body in record.sites.body]
         self.first = list(itertools.accumulate(counts, initial=0))
         self.parts = [
@@ -80,7 +80,7 @@ class _Clock:
         values = [*body.constants, *body.inputs, *itertools.chain.from_iterable(results)]
         return {value: place for place, value in enumerate(values)}
 
-    def _stored_in(self, index: int) -> set[int]:
+    def _stored_values(self, index: int) -> set[int]:
         """The values of a body that are written to memory."""
         body, equations = self.record.program.bodies[index], self.record.program.equations
         stored = {*body.constants, *body.inputs, *body.outputs}

@@ -153,7 +153,7 @@ class WhatIf:
 
     def _place_as_planned(self) -> None:
         """Give the arguments without shardings the placements that the program gives them."""
-        traced, self._today_record = self._planned(self.today)
+        traced, self._today_record = self._plan_of(self.today)
         given = _dims_of_inputs(traced, self._today_record, len(self._leaves))
         for i, (place, each) in enumerate(zip(self._places, self.arguments, strict=True)):
             dims = given.get(place)
@@ -253,7 +253,7 @@ class WhatIf:
         """
         if placement not in self._estimates:
             record = self._today_record if placement == self.today else None
-            record = record or self._planned(placement)[1]
+            record = record or self._plan_of(placement)[1]
             self._estimates[placement] = Estimate(
                 placement,
                 self.argument_bytes(placement),
@@ -263,7 +263,7 @@ class WhatIf:
             )
         return self._estimates[placement]
 
-    def _planned(self, placement: Placement) -> tuple[Traced, schema.FunctionShardingRecord]:
+    def _plan_of(self, placement: Placement) -> tuple[Traced, schema.FunctionShardingRecord]:
         """(the function traced with its arguments placed so, Shardy's plan for it)."""
         mesh = placement.mesh
         # A function may name the mesh of the current placement.

@@ -113,7 +113,7 @@ class SymbolicScope:
         elif isinstance(factor, str) and value < 1:
             raise _contradiction(text)
         self._replacements[factor] = value
-        self._replacements = {f: self.restated(v) for f, v in self._replacements.items()}
+        self._replacements = {f: self.restate(v) for f, v in self._replacements.items()}
 
     def _use_remainders(self) -> None:
         """State the least and the largest values that sizes with known remainders have: an even size of at least 1 is at least 2."""
@@ -138,7 +138,7 @@ class SymbolicScope:
         value = self._replacements.get(factor)
         return Dimension((((((factor, 1),)), 1),), self) if value is None else value
 
-    def restated(self, size: Size) -> Size:
+    def restate(self, size: Size) -> Size:
         """`size` by the equality constraints of this scope, which may be another one than it was made in."""
         if not isinstance(size, Dimension):
             return size

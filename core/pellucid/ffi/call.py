@@ -137,7 +137,7 @@ class FfiCall(Shown, Primitive[FfiCallParams]):
                     for layout, has_axis in strict_zip(params.input_layouts, mask)
                 ),
                 output_layouts=tuple(map(_batched_layout, params.output_layouts)),
-                result_avals=tuple(axis.added_to(aval, 0) for aval in params.result_avals),
+                result_avals=tuple(axis.add_to(aval, 0) for aval in params.result_avals),
                 batch_ndim=params.batch_ndim + 1 if has_whole_axis else 0,
             )
 

@@ -41,7 +41,7 @@ from pellucid.interpreters.lowered_programs import (
     lower_jaxpr_to_fun,
     lower_jaxpr_to_module,
 )
-from pellucid.interpreters.tables import register, registered_in
+from pellucid.interpreters.tables import register, registered_rule
 from pellucid.interpreters.user_primitive import Keywords
 
 make_ir_context = copy_with_name(new_context, "make_ir_context", __name__)
@@ -80,14 +80,14 @@ def register_lowering(
             got=f"got {platform!r}",
             do=f"Give one of {', '.join(PLATFORMS)}, or None for all.",
         )
-    registered = registered_in(prim, "lower")
+    registered = registered_rule(prim, "lower")
     rules = {**(registered.rule if registered else {}), platform: rule}
 
     def lower(ctx: LoweringRuleContext, operands: Any, params: Any) -> Any:
         names = (ctx.platform, "gpu" if ctx.platform in _GPUS else None, None)
         chosen = next((rules[name] for name in names if name in rules), None)
         if chosen is None:
-            return _built_in(prim, ctx, operands, params)
+            return _own_lowering(prim, ctx, operands, params)
         with ctx.location:
             values = chosen(ctx, *operands, **params._asdict())
         return _checked_values(prim, ctx, values)
@@ -96,7 +96,9 @@ def register_lowering(
     return rule
 
 
-def _built_in(prim: Primitive[Any], ctx: LoweringRuleContext, operands: Any, params: Any) -> Any:
+def _own_lowering(
+    prim: Primitive[Any], ctx: LoweringRuleContext, operands: Any, params: Any
+) -> Any:
     if type(prim).lower is Primitive.lower:
         raise MissingRule(
             f"`{prim.name}` has no lowering rule for this platform.",

@@ -48,7 +48,7 @@ class RuleTable(MutableMapping[Primitive[Any], Function]):
         self.stated = stated
 
     def __getitem__(self, primitive: Primitive[Any]) -> Function:
-        registered = registered_in(primitive, self.slot)
+        registered = registered_rule(primitive, self.slot)
         if registered is not None:
             return registered.rule
         if not isinstance(primitive, Primitive) or not has_rule(primitive, self.slot):
@@ -64,7 +64,7 @@ class RuleTable(MutableMapping[Primitive[Any], Function]):
         register(primitive, self.slot, rule, self.adapted(primitive, rule))
 
     def __delitem__(self, primitive: Primitive[Any]) -> None:
-        if registered_in(primitive, self.slot) is None:
+        if registered_rule(primitive, self.slot) is None:
             raise KeyError(primitive)
         delattr(primitive, self.slot)
         primitive.__dict__.pop("is_linearized", None)
@@ -76,7 +76,7 @@ class RuleTable(MutableMapping[Primitive[Any], Function]):
 
     def __contains__(self, primitive: object) -> bool:
         return isinstance(primitive, Primitive) and (
-            registered_in(primitive, self.slot) is not None or has_rule(primitive, self.slot)
+            registered_rule(primitive, self.slot) is not None or has_rule(primitive, self.slot)
         )
 
     def __len__(self) -> int:
@@ -86,7 +86,7 @@ class RuleTable(MutableMapping[Primitive[Any], Function]):
         return f"<{self.slot} rules of {len(self)} primitives>"
 
 
-def registered_in(primitive: Any, slot: str) -> Registered | None:
+def registered_rule(primitive: Any, slot: str) -> Registered | None:
     """The rule that was registered for `primitive`; None where its class's own is in force."""
     rule = getattr(primitive, "__dict__", {}).get(slot)
     return rule if isinstance(rule, Registered) else None

@@ -105,7 +105,7 @@ class _Search:
         operands = [v for v in equation.operands if isinstance(v, Var)]
         in_order = _summands_in_order(operands, group)
         distinct = [v for v in dict.fromkeys(operands) if v not in self.uncertain]
-        passed = self._passed_on(equation)
+        passed = self._pass_on(equation)
         if not group and not passed:
             if equation.primitive.name in _PASSED_ON and any(
                 r in self._outputs or r in self.uncertain for r in equation.results
@@ -156,7 +156,7 @@ class _Search:
                 self.cotangents[result] = read.pop()
                 self.uncertain.discard(result)
 
-    def _passed_on(self, equation: Equation) -> dict[Var, Var]:
+    def _pass_on(self, equation: Equation) -> dict[Var, Var]:
         places = _PASSED_ON.get(equation.primitive.name, ())
         if len(equation.results) != 1 or equation.results[0] in self.uncertain:
             return {}

@@ -202,7 +202,7 @@ def _all_values(frame: SteppedFrame, compiler_options: Mapping[str, Any] | None)
     return Evaluation(jaxpr, values, compiler_options)
 
 
-def compiled_without_others(evaluation: Evaluation, variables: Sequence[Any]) -> Values:
+def compile_without_others(evaluation: Evaluation, variables: Sequence[Any]) -> Values:
     """Some values of a program as it gives them where no other value is kept, which would be rounded."""
     if not variables:
         return []
@@ -228,7 +228,7 @@ def where_rounding_begins(
 
     def distance_at(outvars: Sequence[Any]) -> float:
         kept = [v for v in outvars if v in values]
-        found = compiled_without_others(program, kept)
+        found = compile_without_others(program, kept)
         return max((distance(x, values[v]) for x, v in strict_zip(found, kept)), default=0.0)
 
     for result in program.jaxpr.outvars:

@@ -13,7 +13,7 @@ from pellucid._machine.base import EffectsError, cached, config
 from pellucid._machine.checks.check import check_p
 from pellucid._machine.checks.checkify import Errors, checked_program
 from pellucid._machine.checks.errors import CheckSite
-from pellucid._machine.checks.watch import FirstNote, Watch, is_watched, noted_by
+from pellucid._machine.checks.watch import FirstNote, Watch, checked_equation, is_watched
 from pellucid._machine.ir import ClosedJaxpr, Equation, Jaxpr, Operands, Values
 from pellucid._machine.tracing import type_of
 from pellucid._machine.transforms import stage_open
@@ -227,7 +227,7 @@ def first_failure(frame: SteppedFrame, errors: Errors | None) -> Match | None:
     if levels is None:
         return None
     match = Match(*map(list, zip(*levels, strict=True)))
-    if errors is None and (checked := noted_by(match.equation)) is not None:
+    if errors is None and (checked := checked_equation(match.equation)) is not None:
         _move_to_copy(match.frames[-1], checked)
     return match
 

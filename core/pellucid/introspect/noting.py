@@ -39,7 +39,7 @@ __all__ = [
     "TracedMoment",
     "Images",
     "TraceNotes",
-    "held_by",
+    "held_values",
     "images_of",
     "is_noting",
     "noting",
@@ -196,7 +196,7 @@ class _Watcher:
                 len(trace.equations),
                 tuple([activation for _, activation, _ in within]),
                 tuple([frame.f_lineno for frame, _, _ in within]),
-                tuple([held_by(frame) for frame, _, _ in within]),
+                tuple([held_values(frame) for frame, _, _ in within]),
                 is_line,
             )
         )
@@ -248,7 +248,7 @@ def _n_user_frames(frame: FrameType | None) -> int:
 # What names hold ----------------------------------------------------------------------------------------
 
 
-def held_by(frame: FrameType) -> Held:
+def held_values(frame: FrameType) -> Held:
     """The recordable values of a function's variables; mutable ones are copied."""
     held: dict[str, Any] = {}
     if frame.f_code.co_name != "<module>":

@@ -1035,7 +1035,7 @@ def known_variable(frame: SteppedFrame, noted: Var) -> Var | None:
     """
     debug = frame.jaxpr.debug
     if isinstance(noted.aval, AbstractRef) or (debug is not None and noted in debug.references):
-        return _held_by(frame, noted)
+        return _held_variable(frame, noted)
     images = images_of(frame.jaxpr)
     variable = None if images is None else images.variables.get(noted)
     if variable is None:
@@ -1044,7 +1044,7 @@ def known_variable(frame: SteppedFrame, noted: Var) -> Var | None:
     return variable if position < frame.position else None
 
 
-def _held_by(frame: SteppedFrame, reference: Var) -> Var | None:
+def _held_variable(frame: SteppedFrame, reference: Var) -> Var | None:
     """The variable whose value a reference contains at the frame's position; None if unknown."""
     debug, equations = frame.jaxpr.debug, frame.jaxpr.equations
     history = () if debug is None else debug.references.get(reference, ())

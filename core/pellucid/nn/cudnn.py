@@ -137,7 +137,7 @@ cudnn_call_p = CudnnCall()
 _WORKSPACE = shaped_array((0,), np.dtype(np.uint8))
 
 
-def _called(
+def _call(
     name: str, setting: AttentionSetting, products: Any, operands: Sequence[Any],
     results: Sequence[tuple[ShapedArray, tuple[int, ...]]],
 ) -> list[Any]:  # fmt: skip
@@ -171,7 +171,7 @@ def _forward(setting: AttentionSetting, is_training: bool, *operands: Any) -> li
     if is_training:
         results.append((shaped_array((b, n, t), np.dtype(np.float32)), (2, 1, 0)))
     name = "ScaleBiasSoftmax" if setting.has_bias else "Softmax"
-    result, *sums = _called(name, setting, _FORWARD_PRODUCTS, operands, results)
+    result, *sums = _call(name, setting, _FORWARD_PRODUCTS, operands, results)
     return [_by_length(result), *sums]
 
 
@@ -187,7 +187,7 @@ def _backward(setting: AttentionSetting, *operands: Any) -> list[Any]:
         for b, length, n, h in [type_of(x).shape]
     ]
     name = "ScaleBiasSoftmaxBackward" if setting.has_bias else "SoftmaxBackward"
-    return [*map(_by_length, _called(name, setting, _BACKWARD_PRODUCTS, operands, results))]
+    return [*map(_by_length, _call(name, setting, _BACKWARD_PRODUCTS, operands, results))]
 
 
 # Over several devices: batch and heads are cut ------------------------------------------------------------------
@@ -223,7 +223,7 @@ _BACKWARD_KINDS = (
 )
 
 
-def _partitioned(function: Callable[..., Any], kinds: Any, n_static: int) -> Any:
+def _partition(function: Callable[..., Any], kinds: Any, n_static: int) -> Any:
     """A function of cuDNN that devices compute for their own elements of the batch and, if each has keys of its own, heads."""
     whole = custom_partitioning(function, static_argnums=tuple(range(n_static)))
 
@@ -249,5 +249,5 @@ def _partitioned(function: Callable[..., Any], kinds: Any, n_static: int) -> Any
     return whole
 
 
-forward = _partitioned(_forward, _FORWARD_KINDS, 2)
-backward = _partitioned(_backward, _BACKWARD_KINDS, 1)
+forward = _partition(_forward, _FORWARD_KINDS, 2)
+backward = _partition(_backward, _BACKWARD_KINDS, 1)

@@ -73,7 +73,7 @@ class _Attention(Primitive[AttentionParams]):
             # Only the bias may be one for all elements, if it has a batch axis of size 1.
             x
             if i == bias and dim is None and type_of(x).shape[0] == 1
-            else self._merged(axis.size, b, x, dim)
+            else self._merge(axis.size, b, x, dim)
             for i, (x, dim) in enumerate(strict_zip(operands, dims))
         ]
         results = bind(self, *merged, params=params)
@@ -81,7 +81,7 @@ class _Attention(Primitive[AttentionParams]):
         return split, [0] * len(split)
 
     @staticmethod
-    def _merged(size: int, b: int, x: Any, dim: int | None) -> Any:
+    def _merge(size: int, b: int, x: Any, dim: int | None) -> Any:
         """`x` with the new axis as part of its batch axis, whose size becomes `size` times `b`."""
         shape = _element_shape(x, dim)
         x = broadcast_to(x, (size, *shape)) if dim is None else move_axis(x, dim, 0)
@@ -237,7 +237,7 @@ def attention_and_sums(setting: AttentionSetting, q: Any, k: Any, v: Any, *extra
     return tuple(bind(fused_attention_p, q, k, v, *extras, params=AttentionParams(setting, True)))
 
 
-def _kept(setting: AttentionSetting, q: Any, k: Any, v: Any, *extras: Any) -> Any:
+def _forward(setting: AttentionSetting, q: Any, k: Any, v: Any, *extras: Any) -> Any:
     check_lengths(setting, type_of(q), type_of(k), "that is differentiated")
     result, sums = attention_and_sums(setting, q, k, v, *extras)
     return result, (q, k, v, sums, result, extras)
@@ -258,4 +258,4 @@ def _backward(setting: AttentionSetting, kept: Any, cotangent: Any) -> Any:
 
 
 differentiable_attention = custom_vjp(fused_attention, nondiff_argnums=(0,))
-differentiable_attention.defvjp(_kept, _backward)
+differentiable_attention.defvjp(_forward, _backward)

@@ -46,8 +46,8 @@ from .indexing import (
     arrangement,
     check_not_empty,
     index_windows,
+    take_apart,
     take_at,
-    taken_apart,
     with_flags,
 )
 from .promotion import convert
@@ -78,7 +78,7 @@ def update_at(x: Array, index: Any, values: Any, update: Update) -> Any:
         _check_cast(aval, type_of(values))
     if not context.trace.is_eager:
         return scatter_at(x, entries, values, update)
-    structure, operands = taken_apart(entries)
+    structure, operands = take_apart(entries)
     return _update_program(structure, update)(x, values, *operands)
 
 

@@ -90,7 +90,7 @@ def take_at(x: ArrayLike, index: Any, lookup: Lookup) -> Any:
         _check_in_bounds(entries, type_of(x).shape)
     if not context.trace.is_eager:
         return take(x, entries, lookup)
-    structure, operands = taken_apart(entries)
+    structure, operands = take_apart(entries)
     return _compiled_take(structure, lookup)(x, *operands)
 
 
@@ -139,7 +139,7 @@ class Structure(NamedTuple):
         return Index(tuple(entries), self.flags)
 
 
-def taken_apart(index: Index) -> tuple[Structure, list[Any]]:
+def take_apart(index: Index) -> tuple[Structure, list[Any]]:
     """(structure, numbers) of an index."""
     kinds: list[Any] = []
     operands: list[Any] = []

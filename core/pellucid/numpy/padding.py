@@ -159,7 +159,7 @@ def _pad(
         ):
             x = take(x, _places(n, before, after, mode), axis, mode="clip")
         elif mode in ("reflect", "symmetric"):
-            x = _reflected_oddly(x, axis, before, after, is_shared=mode == "reflect")
+            x = _reflect_oddly(x, axis, before, after, is_shared=mode == "reflect")
         else:
             lengths = (n, n) if stat_length is None else stat_length[axis]
             sides = [
@@ -223,7 +223,7 @@ def _odd(position: int, n: int, is_shared: bool) -> _Odd:
     return _Odd(first, last, sign, position)
 
 
-def _reflected_oddly(x: Array, axis: int, before: int, after: int, is_shared: bool) -> Any:
+def _reflect_oddly(x: Array, axis: int, before: int, after: int, is_shared: bool) -> Any:
     n = x.shape[axis]
     terms = [_odd(i, n, is_shared) for i in range(-before, n + after)]
     along = tuple(-1 if i == axis else 1 for i in range(x.ndim))

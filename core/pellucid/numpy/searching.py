@@ -232,7 +232,7 @@ def lexsort_rows(keys: Any, axis: int) -> Any:
     if n_keys <= _MAX_KEYS:
         return _lexsort.python([keys[i] for i in range(n_keys)], axis)
     positions = creation.broadcasted_iota(dtypes.default_int_dtype(), shape, axis)
-    return _sorted_by_each(positions, keys, axis)
+    return _sort_by_each(positions, keys, axis)
 
 
 @numpy_function(static="axis")
@@ -242,7 +242,7 @@ def _lexsort(keys: list[Any], axis: int) -> Any:
         operands = (*reversed(keys), positions)
         return sorting.sort(operands, dimension=axis, num_keys=len(keys))[-1]
     for _, of_one_dtype in itertools.groupby(keys, lambda key: type_of(key).dtype):
-        positions = _sorted_by_each(positions, stack([*of_one_dtype]), axis)
+        positions = _sort_by_each(positions, stack([*of_one_dtype]), axis)
     return positions
 
 
@@ -250,16 +250,16 @@ _MAX_KEYS = 8
 """Maximum number of keys of one sort: one of 100 operands takes seconds to compile, and moves them all."""
 
 
-def _sorted_by_each(positions: Any, keys: Any, axis: int) -> Any:
+def _sort_by_each(positions: Any, keys: Any, axis: int) -> Any:
     """`positions` sorted by each of `keys` in turn, by a stable sort: the last key counts most."""
 
-    def sorted_by(order: Any, key: Any) -> tuple[Any, None]:
+    def sort_by(order: Any, key: Any) -> tuple[Any, None]:
         operands = take_along_axis(key, order, axis), order
         return sorting.sort(operands, dimension=axis, num_keys=1)[-1], None
 
     # The first sort is outside of the loop: it gives `positions` the layout of the keys.
-    first, _ = sorted_by(positions, keys[0])
-    return scan(sorted_by, first, keys[1:])[0]
+    first, _ = sort_by(positions, keys[0])
+    return scan(sort_by, first, keys[1:])[0]
 
 
 @numpy_function

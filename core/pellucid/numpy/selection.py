@@ -211,11 +211,11 @@ def take_along_axis(
         arr, axis = ravel(arr), 0
     axis, _ = _axis_and_shape("take_along_axis", arr, indices, axis)
     indices = clip_to_index_dtype(indices, type_of(arr).shape)
-    return _taken_along(arr, indices, axis, lookup)
+    return _take_along(arr, indices, axis, lookup)
 
 
 @numpy_function(static=("axis", "lookup"))
-def _taken_along(arr: ArrayLike, indices: ArrayLike, axis: int, lookup: Lookup) -> Any:
+def _take_along(arr: ArrayLike, indices: ArrayLike, axis: int, lookup: Lookup) -> Any:
     """One gather; the dimensions that `arr` and `indices` share are its batch dimensions, which may be sharded."""
     shape, index_shape = type_of(arr).shape, type_of(indices).shape
     # Dimensions of size 1 in one of both: `windows` are whole axes of `arr`, `alone` axes of the indices only.

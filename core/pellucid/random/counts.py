@@ -160,7 +160,7 @@ def _sample_by_rejection(key: Array, aval: Any, proposed: Any, n_rounds: Any) ->
         i, _, accepted, _ = state
         return jnp.any(~accepted) & (i < n_rounds)
 
-    def proposed_again(state: Any) -> Any:
+    def propose_again(state: Any) -> Any:
         i, samples, accepted, key = state
         key, u_key, v_key = split_keys(key, 3)
         half = constant_like(samples, 0.5)
@@ -169,7 +169,7 @@ def _sample_by_rejection(key: Array, aval: Any, proposed: Any, n_rounds: Any) ->
         return i + np.int32(1), jnp.where(accept, k, samples), accepted | accept, key
 
     start = (np.int32(0), jnp.full(aval.shape, -1, aval.dtype), jnp.zeros(aval.shape, bool), key)
-    return while_loop(is_unfinished, proposed_again, start)[1]
+    return while_loop(is_unfinished, propose_again, start)[1]
 
 
 def poisson(
@@ -337,12 +337,12 @@ def _multinomial(
     shares = p / jnp.where(rest == constant_like(rest, 0), constant_like(rest, 1), rest)
     keys = jnp.stack(split_keys(key, shape[-1]))
 
-    def drawn_next(left: Any, x: Any) -> tuple[Any, Any]:
+    def draw_next(left: Any, x: Any) -> tuple[Any, Any]:
         share, key = x
         count = _binomial(key, shape[:-1], dtype, left, jnp.clip(share, 0, 1))
         return left - count, count
 
-    counts = scan(drawn_next, n, (jnp.moveaxis(shares, -1, 0), keys), unroll=unroll)[1]
+    counts = scan(draw_next, n, (jnp.moveaxis(shares, -1, 0), keys), unroll=unroll)[1]
     return jnp.moveaxis(counts, 0, -1)
 
 

@@ -134,11 +134,11 @@ def _gamma_number(key: Array, alpha: Array, log_space: bool) -> Array:
         bound = x_square * constant_like(u, 0.5) + d * ((one - v) + log(v))
         return is_outside & (log(u) >= bound)
 
-    def drawn_again(state: Any) -> Any:
+    def draw_again(state: Any) -> Any:
         key, *_ = state
         key, x_key, u_key = split_keys(key, 3)
 
-        def drawn_x(state: Any) -> Any:
+        def draw_x(state: Any) -> Any:
             key, _, _ = state
             key, subkey = split_keys(key)
             x = normal_numbers(subkey, (), dtype)
@@ -148,11 +148,11 @@ def _gamma_number(key: Array, alpha: Array, log_space: bool) -> Array:
             return state[2] <= constant_like(alpha, 0)
 
         start = (x_key, constant_like(alpha, 0), constant_like(alpha, -1))
-        _, x, v = while_loop(is_negative, drawn_x, start)
+        _, x, v = while_loop(is_negative, draw_x, start)
         return key, x * x, v * v * v, uniform_between(u_key, (), dtype)
 
     start = (key, constant_like(alpha, 0), one, constant_like(alpha, 2))
-    _, _, v, _ = while_loop(is_rejected, drawn_again, start)
+    _, _, v, _ = while_loop(is_rejected, draw_again, start)
     if log_space:
         logarithm = -_exponential(boost_key, (), dtype)
         is_plain = is_large | (logarithm == constant_like(alpha, 0))

@@ -13,7 +13,7 @@ import pellucid as pl
 from pellucid.introspect.errors import ArgumentValueError, EffectsError
 from pellucid.introspect.evaluation import (
     Evaluation,
-    compiled_without_others,
+    compile_without_others,
     evaluate_program,
     where_rounding_begins,
 )
@@ -184,7 +184,7 @@ def first_difference_of(
         number, distance = place
         equation, other = whole.jaxpr.equations[number], alone.jaxpr.equations[number]
         kept = [v for v in equation.results if v in whole.values]
-        whole.values.update(zip(kept, compiled_without_others(whole, kept), strict=True))
+        whole.values.update(zip(kept, compile_without_others(whole, kept), strict=True))
     is_equal = False
     if not pl.config.jax_exact_arithmetic:
         with pl.exact_arithmetic():
@@ -215,7 +215,7 @@ def _are_equal(whole: Evaluation, alone: Evaluation) -> bool:
     """Whether a program, compiled with its results alone, gives those of its operations to the bit."""
     pairs = zip(whole.jaxpr.outvars, alone.jaxpr.outvars, strict=True)
     results = {v: alone.values[w] for v, w in pairs if v in whole.values}
-    compiled = compiled_without_others(whole, [*results])
+    compiled = compile_without_others(whole, [*results])
     return _farthest(compiled, [*results.values()]) == 0
 
 

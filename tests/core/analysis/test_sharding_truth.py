@@ -11,7 +11,7 @@ import pytest
 import pellucid as pl
 from pellucid import analysis
 from pellucid._machine.compilation.pipeline import compile_lowered, shardy_attributes
-from pellucid._machine.compilation.shardy import chosen_inside
+from pellucid._machine.compilation.shardy import sharding_inside
 from pellucid._machine.ir.jaxpr import Literal
 from pellucid._machine.lowering.module import lower_module
 from pellucid._machine.xla.hlo import encode_inspection
@@ -161,7 +161,7 @@ def layout_at(record, number):
 def lies_as(actual, number, record, replicated):
     """Whether the compiler says of a value what the record says."""
     aval = actual.avals[number]
-    chosen = chosen_inside(actual.tiles[number], aval, replicated)
+    chosen = sharding_inside(actual.tiles[number], aval, replicated)
     stated = as_sharding(record, layout_at(record, number))
     if record.sites.manual_axes[place_of(actual.found, number)]:
         return chosen.shard_shape(aval.shape) == stated.shard_shape(aval.shape)

@@ -16,7 +16,7 @@ import pellucid.numpy as jnp
 from pellucid import lax
 from pellucid._machine.higher_order import bodies
 from pellucid._machine.ir import Var
-from pellucid.introspect.noting import held_by
+from pellucid.introspect.noting import held_values
 from pellucid_kernel.debug import debug
 
 LIMIT = 25
@@ -100,7 +100,7 @@ class Pdb(bdb.Bdb):
             self.set_quit()
         else:
             self.stops.append((frame.f_code.co_qualname, frame.f_lineno))
-            self.held.append(held_by(frame))
+            self.held.append(held_values(frame))
             if self.command == "next":
                 self.set_next(frame)
             elif self.command == "out":

@@ -126,7 +126,7 @@ def called_by_user() -> str | None:
     return called.f_code.co_name
 
 
-def called_with(value: Any) -> tuple[str, str, str] | None:
+def call_site_of(value: Any) -> tuple[str, str, str] | None:
     """(function, parameter, line) if the user's current line called this package with `value`, by itself or in a
     sequence.
     """

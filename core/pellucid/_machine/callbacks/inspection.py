@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from pellucid._machine.base import BatchingRuleError, CallbackError, tree_leaves
-from pellucid._machine.compilation.shardy import chosen_inside
+from pellucid._machine.compilation.shardy import sharding_inside
 from pellucid._machine.ir import Runs, debug_effect
 from pellucid._machine.primitives.staging import WithoutResults
 from pellucid._machine.runtime.failures import mark_error
@@ -64,7 +64,7 @@ class InspectSharding(Runs, WithoutResults[InspectShardingParams]):
 
         def on_partitioned(tiles: Any) -> None:
             try:
-                params.call(chosen_inside(tiles, aval, replicated))
+                params.call(sharding_inside(tiles, aval, replicated))
             except CallbackError as error:
                 mark = mark_error(error)
             else:

@@ -84,7 +84,7 @@ class FirstNote(Watch):
 
     def check(self, notes: FailureNotes, equation: Equation, results: Results) -> None:
         """Record whether `equation` computes the code of a failure."""
-        if equation.primitive is select_n_p and noted_by(equation) is not None:
+        if equation.primitive is select_n_p and checked_equation(equation) is not None:
             super().check(notes, equation, results)
 
 
@@ -92,7 +92,7 @@ def _is_failure(code: Any) -> Any:
     return ne(code, np.zeros(type_of(code).shape, np.int32))
 
 
-def noted_by(equation: Equation) -> Equation | None:
+def checked_equation(equation: Equation) -> Equation | None:
     """The checked equation whose failure code `equation`, or one of its origins, computes; None if there is none."""
     waiting = [equation]
     for each in waiting:  # grows during the loop

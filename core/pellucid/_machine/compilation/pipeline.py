@@ -60,7 +60,7 @@ from pellucid._machine.sharding import NamedSharding, PartitionSpec
 from pellucid._machine.sharding.errors import AbstractPlacementError
 from pellucid._machine.sharding.layout import AutoLayout, Layout
 from pellucid._machine.sharding.mesh import AnyMesh
-from pellucid._machine.sharding.placement import replicated_on
+from pellucid._machine.sharding.placement import replicated_placement
 from pellucid._machine.tracing import without_references
 from pellucid._machine.xla import (
     ARRAY_TYPES,
@@ -131,7 +131,7 @@ class Request(NamedTuple):
         """The sharding of a value that is replicated on all devices, over the mesh if there is one."""
         if self.mesh is not None:
             return NamedSharding(self.mesh, PartitionSpec())
-        return replicated_on(self.placement.devices)
+        return replicated_placement(self.placement.devices)
 
 
 class CompilationUnit(NamedTuple):

@@ -174,7 +174,7 @@ def _typed_mesh(mesh: Mesh | None, aval: ShapedArray) -> Mesh | None:
     return mesh.update(axis_types=shown.mesh.axis_types)
 
 
-def chosen_inside(tiles: HloSharding, aval: ShapedArray, replicated: Any) -> Any:
+def sharding_inside(tiles: HloSharding, aval: ShapedArray, replicated: Any) -> Any:
     """The sharding that the partitioner chose for a value of type `aval` within a program.
 
     `replicated` is the program's sharding for replicated values.

@@ -105,7 +105,7 @@ from .bodies import (
 from .calls import run_program, select_rows, without_calls
 from .structured import (
     Structured,
-    batched_on_values,
+    batch_on_values,
     insert_forwarded_results,
     marks,
     uses_state,
@@ -407,7 +407,7 @@ def _all_branches(
     No derivative flows to operands from branches that an element doesn't select: NaNs there would spread.
     """
     if uses_state(cond_p.effects((), params)):
-        return batched_on_values(cond_p, axis, operands, dims, params)
+        return batch_on_values(cond_p, axis, operands, dims, params)
     if has_guards(cond_p.effects((), params)):
         return late("batched guards")(cond_p, axis, operands, dims, params)
     check_batched_effects("cond", cond_p.effects((), params))

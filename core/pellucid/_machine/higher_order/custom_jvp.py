@@ -273,14 +273,12 @@ class custom_jvp(CustomFunction):
             lambda x: stop_gradient(x) if isinstance(x, Tracer) else x, call.others
         )
         return CustomJvpCall(
-            call.name, call.function, UserRule(custom_jvp._differentiated, call), name_of(self.jvp),  # pyright: ignore[reportArgumentType]
+            call.name, call.function, UserRule(custom_jvp._differentiate, call), name_of(self.jvp),  # pyright: ignore[reportArgumentType]
             self.symbolic_zeros,
         )  # fmt: skip
 
     @staticmethod
-    def _differentiated(
-        call: FlatCall, primals: Operands, tangents: Operands
-    ) -> PrimalsAndTangents:
+    def _differentiate(call: FlatCall, primals: Operands, tangents: Operands) -> PrimalsAndTangents:
         """Flat results and tangents of the user's rule."""
         self: Any = call.custom
         arguments = [as_rule_argument(t, self.symbolic_zeros) for t in tangents]

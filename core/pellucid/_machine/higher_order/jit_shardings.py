@@ -134,7 +134,7 @@ def _placements(
     return placements if any(s is not None for s in placements) else None
 
 
-def typed_by(placements: Placements, avals: Avals) -> Results:
+def placed_types(placements: Placements, avals: Avals) -> Results:
     """Types of arguments of types `avals` after placing them, which show Explicit mesh axes."""
     if placements is None:
         return avals

@@ -97,7 +97,7 @@ class Jitted:
         return functools.partial(jit, **options) if options else jit, (spec.function,)
 
     def __reduce__(self) -> Any:
-        return _jitted_of, self.call_of_jit()
+        return _make_jitted, self.call_of_jit()
 
     def cache_miss(self, *args: Any, **kwargs: Any) -> Any:
         """Called by C++ for a call without an executable: returns (results, fast path without Python, or None)."""
@@ -221,7 +221,7 @@ def _placement_tree(placements: Stated | None) -> Any:
     return None if placements is None else placements.tree.unflatten(placements.leaves)
 
 
-def _jitted_of(make: Function, arguments: tuple[Function]) -> Jitted:
+def _make_jitted(make: Function, arguments: tuple[Function]) -> Jitted:
     return make(*arguments).jitted
 
 

@@ -81,7 +81,7 @@ from .bodies import check_batched_effects, has_guards
 from .calls import select_rows
 from .structured import (
     Structured,
-    batched_on_values,
+    batch_on_values,
     remembered_on_program,
     uses_state,
     with_linear_part,
@@ -210,7 +210,7 @@ class Scan(Linearized, Structured[ScanParams]):
         is_operand = [*map(is_linear, operands)]
         linear = _linear_operands(params, is_operand)
         if not all(params.split(linear)[1]):
-            return _transposed_by_parts(self, cotangents, operands, params)
+            return _transpose_by_parts(self, cotangents, operands, params)
         # The carry's cotangents keep their initial types, weak or not.
         out_avals: Any = params.jaxpr.out_avals
         ct_avals = [
@@ -601,7 +601,7 @@ def transposed_body(params: ScanParams, linear: Mask, ct_avals: Avals) -> Derive
     return Derived(program, [*consts, *derived.consts], derived.mask)
 
 
-def _transposed_by_parts(
+def _transpose_by_parts(
     scan: Scan, cotangents: Operands, operands: Operands, params: ScanParams
 ) -> Results:
     """Transposes a loop that also carries nonlinear values, such as a counter."""
@@ -715,7 +715,7 @@ class While(Linearized, Structured[WhileParams]):
                 break
             carry_batched = out_batched
         if ends_apart and uses_state(self.effects((), params)):
-            return batched_on_values(self, axis, operands, dims, params)
+            return batch_on_values(self, axis, operands, dims, params)
         if ends_apart and has_guards(self.effects((), params)):
             return late("batched guards")(self, axis, operands, dims, params)
         carry = aligned_at(axis, carry, carry_dims, inner)

@@ -127,7 +127,7 @@ def scan(
         f, xs_leaves = _with_parts_of_references(f, xs_tree, xs_leaves, length)
         xs = xs_tree.unflatten(xs_leaves)
     if config.disable_jit.value:
-        return _scanned_by_python(f, init, xs, length, reverse)
+        return _scan_by_python(f, init, xs, length, reverse)
     return _scan(
         f, None, (init_leaves, init_tree), (xs_leaves, xs_tree), length, bool(reverse), unroll
     )
@@ -306,7 +306,7 @@ def _immutable(carry: Any) -> Any:
     return tree_map(lambda x: bottom().from_host(x) if isinstance(x, np.ndarray) else x, carry)
 
 
-def _scanned_by_python(f: Function, carry, xs, length: int, reverse: bool) -> tuple[Any, Any]:
+def _scan_by_python(f: Function, carry, xs, length: int, reverse: bool) -> tuple[Any, Any]:
     if length == 0:
         raise ArgumentValueError(
             "a scan of no steps can't run while disable_jit is on: the type of its result is unknown."

@@ -206,7 +206,7 @@ class Structured(Masked, OnReferences, HigherOrderPrimitive[P]):
         )
 
 
-def batched_on_values(
+def batch_on_values(
     primitive: Structured[P], axis: Any, operands: Operands, dims: Sequence[Any], params: P
 ) -> tuple[Values, list[Any]]:
     """(results, batch axes) of an equation on references whose batch elements diverge.

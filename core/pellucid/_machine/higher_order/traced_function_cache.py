@@ -34,7 +34,7 @@ from pellucid._machine.xla import flatten, trace_context
 
 from . import misses
 from .calls import JitParams
-from .jit_shardings import for_arguments, for_results, layouts, typed_by
+from .jit_shardings import for_arguments, for_results, layouts, placed_types
 from .misses import Miss, TracedFunctionKey, reasons_for, reasons_for_function
 from .traced_function import JitOptions, TracedFunction
 
@@ -146,7 +146,7 @@ class TracedFunctionCache:
             options.in_shardings, spec.name, call, lambda: debug.argument_names
         )
         with config.call_repeated_layers(False) if keeps_layers else contextlib.nullcontext():
-            jaxpr, consts = stage(flat, typed_by(arguments, call.avals), debug)
+            jaxpr, consts = stage(flat, placed_types(arguments, call.avals), debug)
         if not options.share:
             forget_sources(jaxpr)
         results = for_results(options.out_shardings, spec.name, trees[0], jaxpr.out_avals)

@@ -56,7 +56,7 @@ class BatchAxis(NamedTuple):
     explicit: Any = None
     """The sharding of the batch dimension that the types of all batched arguments contain; None if they don't."""
 
-    def added_to(self, aval: Any, dim: int) -> Any:
+    def add_to(self, aval: Any, dim: int) -> Any:
         """Type of a batch, along `dim`, of values of type `aval`."""
         return aval.with_dim(dim, self.size, self.spmd_name, self.explicit)
 

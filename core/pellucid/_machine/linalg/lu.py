@@ -15,7 +15,7 @@ from pellucid._machine.primitives.families import zero_of
 from pellucid._machine.primitives.logical import eq, ge, select_n
 from pellucid._machine.primitives.movement import broadcast_in_dim, expand_dims
 from pellucid._machine.primitives.slicing import dynamic_index_in_dim, slice_in_dim
-from pellucid._machine.primitives.sorting import taken_along
+from pellucid._machine.primitives.sorting import take_along
 from pellucid._machine.tracing import bind, bind1, type_of
 from pellucid._machine.xla.arrays import Array
 
@@ -113,7 +113,7 @@ def rows_at(x: Array, permutation: Array) -> Array:
     ndim = type_of(x).ndim
     shape = (*type_of(permutation).shape, type_of(x).shape[-1])
     indices = broadcast_in_dim(permutation, shape, tuple(range(ndim - 1)))
-    return taken_along(x, indices, ndim - 2)
+    return take_along(x, indices, ndim - 2)
 
 
 # lu_pivots_to_permutation -------------------------------------------------------------------------
@@ -164,7 +164,7 @@ class LuPivotsToPermutation(MatrixPrimitive[LuPivotsToPermutationParams]):
             first = expand_dims(
                 dynamic_index_in_dim(order, i, len(batch), keepdims=False), (len(batch),)
             )
-            second = taken_along(order, target, len(batch))
+            second = take_along(order, target, len(batch))
             first, second = (
                 broadcast_in_dim(x, (*batch, size), range(len(batch) + 1)) for x in (first, second)
             )

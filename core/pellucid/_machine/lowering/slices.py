@@ -24,7 +24,7 @@ _AFFECTED = (np.dtype(np.int32), np.dtype(np.uint32))
 """Dtypes of which factors are lost."""
 
 
-def moved_inside(ctx: OperationBuilder, start: ir.Value, aval: Any, last: Size) -> ir.Value:
+def clamp_start(ctx: OperationBuilder, start: ir.Value, aval: Any, last: Size) -> ir.Value:
     """The scalar position `start` of type `aval` clamped to 0 … `last`, as the operation that uses it would clamp it."""
     if not ctx.has_fault(MERGED_WINDOWS):
         return start

@@ -321,7 +321,7 @@ class LinearExchange(Collective, Movement[P]):
             behind = with_batch_dim(params, self.dim_fields, 0)
             return bind(self, move_axis(x, dim, 0), params=behind), [0]
         if getattr(params, "axis_index_groups", None) is not None:
-            return batched_in_groups(self, axis, x, dim, params, params.axis_name)
+            return batch_in_groups(self, axis, x, dim, params, params.axis_name)
         return self.among_batch(axis, x, dim, params)
 
     def among_batch(
@@ -331,7 +331,7 @@ class LinearExchange(Collective, Movement[P]):
         raise self.missing("batch")
 
 
-def batched_in_groups(
+def batch_in_groups(
     primitive: Primitive[Any],
     axis: BatchAxis,
     x: Any,

@@ -550,11 +550,11 @@ def _transpose_program(
         return derived
     key = ("transposed manual", linear, nonzero, params._replace(jaxpr=None))
     return cache_on_program(
-        params.jaxpr.jaxpr, key, lambda: _shared_out(derived, params, linear, nonzero)
+        params.jaxpr.jaxpr, key, lambda: _share_out(derived, params, linear, nonzero)
     )
 
 
-def _shared_out(
+def _share_out(
     derived: Derived, params: ShardMapParams, linear: tuple[bool, ...], nonzero: tuple[bool, ...]
 ) -> Derived:
     program = derived.program.jaxpr

@@ -49,7 +49,7 @@ from pellucid._machine.primitives.varying import (
 from pellucid._machine.sharding.partition_spec import AxisName
 from pellucid._machine.tracing import Tracer, as_array, bind, bind1, context, type_of
 
-from .axes import as_tuple, batched_in_groups, checked_groups, listed_axes, size_along
+from .axes import as_tuple, batch_in_groups, checked_groups, listed_axes, size_along
 
 
 class AllReduce(Collective, Primitive[CollectiveParams]):
@@ -73,7 +73,7 @@ class AllReduce(Collective, Primitive[CollectiveParams]):
         if axis.name is None or axis.name not in params.axes:
             return bind(self, x, params=params), dims
         if params.axis_index_groups is not None:
-            return batched_in_groups(self, axis, x, dim, params, params.axes)
+            return batch_in_groups(self, axis, x, dim, params, params.axes)
         x = self.of_equals(x, axis.size) if dim is None else self.along(x, dim)
         rest = params._replace(axes=tuple([a for a in params.axes if a != axis.name]))
         return [bind1(self, x, params=rest) if rest.axes else x], [None]

@@ -194,7 +194,7 @@ class DotGeneral(Shown, LaidOut, Bilinear[DotGeneralParams]):
                 for x, aval in strict_zip(operands, avals)
             ]
         if ctx.platform == "cpu" and ctx.sharding_attributes is None:
-            operands, dims = _contracted_as_one(ctx, operands, avals, dims)
+            operands, dims = _contract_as_one(ctx, operands, avals, dims)
         attributes["dot_dimension_numbers"] = ctx.attribute(
             f"#stablehlo.dot<{dimensions_text(dims)}>"
         )
@@ -310,7 +310,7 @@ def dimensions_text(dims: CanonicalDimensions) -> str:
     )
 
 
-def _contracted_as_one(
+def _contract_as_one(
     ctx, operands: Operands, avals: Sequence[ShapedArray], dims: CanonicalDimensions
 ) -> tuple[Operands, CanonicalDimensions]:
     """(operands, dimension numbers) with contracted axes merged into one, if they are adjacent and in the same order

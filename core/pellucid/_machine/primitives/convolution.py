@@ -196,9 +196,9 @@ class ConvGeneralDilated(LaidOut, Bilinear[ConvParams]):
             return ctx.from_python(_complex_by_parts, operands, params)
         pads = [pad for ends in params.padding for pad in ends]
         if not all(known_at_least(pad, 0) for pad in pads) and ctx.has_fault(NEGATIVE_PADDING):
-            return ctx.from_python(_padded_before, operands, params)
+            return ctx.from_python(_pad_before, operands, params)
         if any(_is_mixed(*ends) for ends in params.padding) and ctx.has_fault(MIXED_PADDING):
-            return ctx.from_python(_padded_before, operands, params)
+            return ctx.from_python(_pad_before, operands, params)
         if ctx.platform == "cpu" and params.dimension_numbers != _fast_order(ctx.avals_in[0].ndim):
             if not ctx.is_partitioned:
                 return ctx.from_python(_transpose_to_fast_order, operands, params)
@@ -390,7 +390,7 @@ def _is_mixed(low, high) -> bool:
     )
 
 
-def _padded_before(lhs, rhs, *fields):
+def _pad_before(lhs, rhs, *fields):
     """A convolution whose left operand is dilated, padded and cut by itself."""
     params = ConvParams(*fields)
     aval = type_of(lhs)

@@ -414,14 +414,14 @@ class SelectN(JointlyLinear):
         if len(cases) == 1:
             return cases
         if aval.dtype != np.bool_:
-            return ctx.from_python(_chosen_by_halves, operands)
+            return ctx.from_python(_choose_by_halves, operands)
         if aval.shape != () and element_shape(result):
             mask = shaped_array(physical(result).shape, np.dtype(bool))
             which = ctx.broadcast(which, range(aval.ndim), mask)
         return [ctx.op1("stablehlo.select", result, [which, *cases[::-1]])]
 
 
-def _chosen_by_halves(which, *cases):
+def _choose_by_halves(which, *cases):
     """`select_n` by an integer, as a tree of choices between two."""
 
     def choose(first: int, values: Operands) -> Any:

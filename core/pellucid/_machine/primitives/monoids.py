@@ -167,14 +167,14 @@ def reduce_through_integers(
         return ctx.convert(converted, result)
     dtype = np.dtype(f"int{dtypes.itemsize_bits(aval.dtype)}")
     keys, extremes = aval.update(dtype=dtype), result.update(dtype=dtype)
-    key = _reversed_below_zero(ctx, ctx.op1("stablehlo.bitcast_convert", keys, [x]), keys)
+    key = _reverse_below_zero(ctx, ctx.op1("stablehlo.bitcast_convert", keys, [x]), keys)
     of_nan = ctx.full(keys, (highest if monoid.name == "max" else lowest)(dtype))
     key = ctx.op1("stablehlo.select", keys, [ctx.compare(x, x, "NE", aval), of_nan, key])
-    bits = _reversed_below_zero(ctx, reduce(key, keys, extremes), extremes)
+    bits = _reverse_below_zero(ctx, reduce(key, keys, extremes), extremes)
     return ctx.op1("stablehlo.bitcast_convert", result, [bits])
 
 
-def _reversed_below_zero(ctx, bits: ir.Value, aval: ShapedArray) -> ir.Value:
+def _reverse_below_zero(ctx, bits: ir.Value, aval: ShapedArray) -> ir.Value:
     """`bits` of floating numbers as integers in the order of these numbers, and back again.
 
     The largest and the smallest of these integers are bits of NaN.

@@ -71,13 +71,13 @@ _BOOL = np.dtype(bool)
 def _scattered_copy(x, indices, updates, combine, *fields):
     """A scatter of one window that doesn't write in place."""
     params, replace = ScatterParams(*fields), registry["scatter"]
-    written, new = written_apart(
+    written, new = write_apart(
         x, updates, lambda array, window: bind1(replace, array, indices, window, params=params)
     )
     return select_n(written, x, combine(x, new) if combine else new)
 
 
-def written_apart(x: Any, update: Any, write: Binary) -> tuple[Any, Any]:
+def write_apart(x: Any, update: Any, write: Binary) -> tuple[Any, Any]:
     """(whether `write(x, update)` replaces each element of `x`, `update` written into zeros)."""
     aval, window = type_of(x), type_of(update)
     yes, no = ones(window.update(dtype=_BOOL)), zeros(aval.update(dtype=_BOOL))

@@ -131,7 +131,7 @@ def with_sharding_constraint(x: Any, shardings: Any) -> Any:
     >>> pl.jit(lambda x: with_sharding_constraint(2 * x, sharding))(np.arange(8)).sharding.spec
     P('x',)
     """
-    return map_leaves(_constrained_as, x, shardings, "with_sharding_constraint: shardings", "x")
+    return map_leaves(_constrain, x, shardings, "with_sharding_constraint: shardings", "x")
 
 
 def map_leaves(function: Function, xs, stated, what: str, name: str):
@@ -145,7 +145,7 @@ def map_leaves(function: Function, xs, stated, what: str, name: str):
     )
 
 
-def _constrained_as(x, stated, path: str):
+def _constrain(x, stated, path: str):
     """One array, constrained to the sharding and the memory layout that the user specified (`stated`)."""
     name = "with_sharding_constraint"
     place = stated.sharding if isinstance(stated, Format) else stated

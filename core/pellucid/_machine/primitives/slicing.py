@@ -44,7 +44,7 @@ from pellucid._machine.ir import (
     shaped_array,
 )
 from pellucid._machine.lowering.in_place import checked_update
-from pellucid._machine.lowering.slices import element_apart, moved_inside
+from pellucid._machine.lowering.slices import clamp_start, element_apart
 from pellucid._machine.tracing import bind, bind1, type_of
 from pellucid._machine.xla import Array
 
@@ -60,7 +60,7 @@ from .indexed_windows import GatherParams, ScatterParams
 from .linear import JointlyLinear
 from .logical import lt, select_n
 from .movement import broadcast_in_dim, canonical_axis, expand_dims, squeeze
-from .scatter import scatter_p, written_apart
+from .scatter import scatter_p, write_apart
 
 _BOOL = np.dtype(bool)
 
@@ -302,7 +302,7 @@ class _Window(JointlyLinear[P]):
         dtype = avals[-1].dtype if len(operands) > n else np.dtype(np.int32)
         inner = element_shape(avals[0])
         starts = [
-            moved_inside(ctx, start, aval, size - w)
+            clamp_start(ctx, start, aval, size - w)
             for start, aval, size, w in strict_zip(
                 operands[n:], avals[n:], avals[0].shape, self.window(avals, params)
             )
@@ -495,7 +495,7 @@ dynamic_update_slice_p = DynamicUpdateSlice()
 
 def _updated_copy(x, update, *starts):
     """`dynamic_update_slice` that doesn't write in place."""
-    written, updated = written_apart(
+    written, updated = write_apart(
         x, update, lambda array, window: bind1(dynamic_update_slice_p, array, window, *starts)
     )
     return select_n(written, x, updated)

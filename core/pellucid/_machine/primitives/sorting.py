@@ -57,7 +57,7 @@ from .slicing import slice_in_dim
 _INT32 = np.dtype(np.int32)
 
 
-def taken_along(x: Any, indices: Any, axis: int) -> Any:
+def take_along(x: Any, indices: Any, axis: int) -> Any:
     """Elements of `x` at the positions `indices` along `axis`; all other axes are batch axes."""
     ndim = type_of(x).ndim
     others = other_axes(ndim, [axis])
@@ -105,7 +105,7 @@ class Sort(Primitive[SortParams]):
         )
         *results, order = bind(self, *primals, positions, params=params)
         return results, [
-            t if type(t) is Zero else taken_along(t, order, dimension) for t in tangents
+            t if type(t) is Zero else take_along(t, order, dimension) for t in tangents
         ]
 
     def batch(self, axis, operands, dims, params):
@@ -241,7 +241,7 @@ class Greatest(Primitive[P]):
         axis = self.axis_of(params, type_of(primals[0]).ndim)
         values, positions = bind(self, *primals, params=params)
         zero = zero_of(positions)
-        return [values, positions], [taken_along(tangents[0], positions, axis), zero]
+        return [values, positions], [take_along(tangents[0], positions, axis), zero]
 
     def batch(self, axis, operands, dims, params):
         dim: Any = dims[0]

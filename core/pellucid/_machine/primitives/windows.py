@@ -238,7 +238,7 @@ class SelectAndGatherAdd(_Selecting[SelectAndGatherParams]):
         _, operand = operands
         select, windows, strides, pads, spread, dilation = params
         if any(d != 1 for d in dilation):
-            return [self.scattered_by_index(cotangent, operand, params)]
+            return [self.scatter_by_index(cotangent, operand, params)]
         is_spread = any(d != 1 for d in spread)
         if is_spread:
             config = [(0, 0, d - 1) for d in spread]
@@ -250,9 +250,7 @@ class SelectAndGatherAdd(_Selecting[SelectAndGatherParams]):
             result = slice(result, (0,) * len(shape), shape, spread)
         return [result]
 
-    def scattered_by_index(
-        self, cotangent: Any, operand: Any, params: SelectAndGatherParams
-    ) -> Any:
+    def scatter_by_index(self, cotangent: Any, operand: Any, params: SelectAndGatherParams) -> Any:
         """The cotangent of the tangents where windows have holes, for which there is no operation.
 
         The place of each window's preferred element is gathered, and the cotangent added there; places count from 1,

@@ -59,7 +59,7 @@ from .extended import ExtendedArray
 from .failures import raise_runtime_error
 from .peers import LaunchPoint, SharedExecutable
 from .tokens import Token, tokens
-from .transfer import copy_array, ordered_as, same_order, shard_argument
+from .transfer import copy_array, order_as, same_order, shard_argument
 from .waiting import wait_for_token
 
 MIN_LARGE_BYTES = 64 << 20
@@ -227,7 +227,7 @@ class Executable:
             )
         operands = [x for x, k in strict_zip(arguments, self.used) if k]
         moved = [shard_argument(x, s) for x, s in strict_zip(operands, self._kept_shardings)]
-        placed = [ordered_as(x, layout) for x, layout in strict_zip(moved, self.kept_layouts)]
+        placed = [order_as(x, layout) for x, layout in strict_zip(moved, self.kept_layouts)]
         if self._may_donate_consts:
             self._keep_consts(placed)
         try:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from pellucid._machine.ir import Effect, abstract_token, shaped_array
-from pellucid._machine.sharding.placement import replicated_on
+from pellucid._machine.sharding.placement import replicated_placement
 from pellucid._machine.xla import ArrayImpl, Device, arrays
 from pellucid._machine.xla.compile import result_handler
 
@@ -51,7 +51,7 @@ class RuntimeTokens(threading.local):
         A program on other devices is waited for here, because no token spans both.
         """
         token = self.last.get(effect)
-        sharding = replicated_on(tuple(devices))
+        sharding = replicated_placement(tuple(devices))
         if token is not None and token._sharding == sharding:
             return token
         if token is not None:
@@ -61,7 +61,7 @@ class RuntimeTokens(threading.local):
 
     def handler(self, devices: Sequence[Device]) -> Any:
         """The handler that makes an array from a token that a program on `devices` returns."""
-        return result_handler(_TOKEN_TYPE, replicated_on(tuple(devices)), False)
+        return result_handler(_TOKEN_TYPE, replicated_placement(tuple(devices)), False)
 
     def block_until_ready(self) -> None:
         """Wait for all effects of programs that this thread started; raises their errors."""

@@ -234,7 +234,7 @@ def shard_argument(x: Any, sharding: Sharding, layout: Any = None) -> Any:
     return put_host(x, aval, sharding, committed=False)
 
 
-def ordered_as(x: ArrayImpl, pjrt_layout: DeviceLayout | None) -> ArrayImpl:
+def order_as(x: ArrayImpl, pjrt_layout: DeviceLayout | None) -> ArrayImpl:
     """Array `x` with the memory layout that an executable requires; None for the device's default."""
     if pjrt_layout is None:
         return x if _is_row_major(x._pjrt_layout) else late("relaid")(x, x._sharding)
@@ -300,7 +300,7 @@ def _move_to_sharding(x: ArrayImpl, sharding: Sharding, committed: bool) -> Arra
     if old.is_fully_replicated and old.is_fully_addressable and sharding.is_fully_replicated:
         whole = _arrays_per_device(x)[0]
         devices: Any = sharding._internal_device_list.addressable_device_list  # type: ignore[union-attr]
-        copies = [_copied_to(whole, device, sharding.memory_kind) for device in devices]
+        copies = [_copy_to(whole, device, sharding.memory_kind) for device in devices]
         return arrays.assemble(aval, sharding, copies, committed)
     if not x.is_fully_addressable:
         raise DeviceError(
@@ -330,10 +330,10 @@ def _copies(x: ArrayImpl, sharding: Sharding) -> list[ArrayImpl]:
     if devices.is_fully_addressable:
         return _arrays_per_device(arrays.copy_to_devices(x, devices, sharding))
     pairs = strict_zip(_arrays_per_device(x), devices.addressable_device_list)
-    return [_copied_to(part, device, sharding.memory_kind) for part, device in pairs]
+    return [_copy_to(part, device, sharding.memory_kind) for part, device in pairs]
 
 
-def _copied_to(x: ArrayImpl, device: Device, memory_kind: str | None) -> ArrayImpl:
+def _copy_to(x: ArrayImpl, device: Device, memory_kind: str | None) -> ArrayImpl:
     sharding = make_single_device_sharding(device, memory_kind=memory_kind)
     return arrays.copy_to_devices(x, sharding._internal_device_list, sharding)
 

@@ -380,11 +380,11 @@ class ShardedOperation(NamedTuple):
         """Yields ((operand, dimension), factor, mesh axes) for all factors of all operands."""
         for i, (dims, operand) in enumerate(strict_zip(self.rule.operands, self.operands)):
             for dim, (factors, axes) in enumerate(strict_zip(dims, operand.spec.axes_per_dim)):
-                shares = [axes] if len(factors) == 1 else self.handed_out(factors, axes)
+                shares = [axes] if len(factors) == 1 else self.hand_out(factors, axes)
                 for factor, part in strict_zip(factors, shares):
                     yield (i, dim), factor, part
 
-    def handed_out(self, factors: Names, axes: AxisNames) -> list[AxisNames]:
+    def hand_out(self, factors: Names, axes: AxisNames) -> list[AxisNames]:
         """Distributes the mesh axes of one dimension among its factors, major first."""
         left = list(axes)
         shares: list[AxisNames] = [()] * len(factors)

@@ -344,7 +344,7 @@ def _single_device_sharding(device: Device, memory_kind: str | None) -> SingleDe
 
 
 @cached(256)
-def replicated_on(devices: tuple[Device, ...]) -> SingleDeviceSharding | GSPMDSharding:
+def replicated_placement(devices: tuple[Device, ...]) -> SingleDeviceSharding | GSPMDSharding:
     """The placement of a value that each of `devices` holds in full."""
     if len(devices) == 1:
         return make_single_device_sharding(devices[0])

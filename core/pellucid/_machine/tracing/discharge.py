@@ -27,7 +27,7 @@ from pellucid._machine.ir import (
 from .current import context, use_facts, use_no_scope, use_trace
 from .operands import type_of
 from .staging import StagingTrace, StagingTracer
-from .tracer import made_at
+from .tracer import origin_lines
 
 
 class ReferenceCell:
@@ -343,7 +343,7 @@ def check_results_are_values(caller: str, results: Results) -> None:
         if is_reference(x):
             raise EffectsError(
                 f"{caller} returns a reference, which functions that are traced can't.",
-                got=[f"got {x.aval.text()}", *made_at(x)],
+                got=[f"got {x.aval.text()}", *origin_lines(x)],
                 do="Return what it holds, `ref[...]`, or make the reference outside and pass it.",
             )
 

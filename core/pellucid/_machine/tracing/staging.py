@@ -50,7 +50,7 @@ from .current import bottom, computes_known, context, use_facts, use_no_scope, u
 from .leaks import check_no_leaks
 from .operands import as_operand, as_type, type_of, value_of_literal
 from .trace import ExecutionPlan, Trace
-from .tracer import Tracer, made_at
+from .tracer import Tracer, origin_lines
 
 _capture = source.capture
 
@@ -85,13 +85,13 @@ class StagingTracer(Tracer):
         text = None if look is None else look.text(self)
         return super().__repr__() if text is None else text
 
-    def asked_for(self, use: str, kind: type[ConcretizationTypeError], do: str) -> Any:
+    def ask_for(self, use: str, kind: type[ConcretizationTypeError], do: str) -> Any:
         look = self._trace.look
         is_known, value = (False, None) if look is None else look.known_value(self)
         if is_known and value is None:
             raise kind(
                 f"an array that differs between devices was used as {use}.",
-                got=[f"got {self.aval.text()}", *made_at(self)],
+                got=[f"got {self.aval.text()}", *origin_lines(self)],
                 do="Keep it an array (`jnp.where`, `lax.cond`), or make one value of it for all devices, as `lax.psum` does.",
             )
         return value
@@ -364,7 +364,7 @@ def check_alive(tracer: Tracer) -> None:
     name = f" of `{debug.name}`" if debug is not None else ""
     raise UnexpectedTracerError(
         f"a traced value was used after the tracing{name} that made it had ended.",
-        got=[f"got {tracer.aval.text()}", *made_at(tracer)],
+        got=[f"got {tracer.aval.text()}", *origin_lines(tracer)],
         do="Return it from the traced function instead of storing it in a global, an attribute or a list.",
     )
 

@@ -15,7 +15,7 @@ from pellucid._machine.base import (
     TracerArrayConversionError,
     TracerBoolConversionError,
     TracerIntegerConversionError,
-    called_with,
+    call_site_of,
     is_loaded,
 )
 from pellucid._machine.ir import (
@@ -77,7 +77,7 @@ class Tracer(Described):
         """The concrete value; None if the trace has none."""
         return None
 
-    def asked_for(self, use: str, kind: type[ConcretizationTypeError], do: str) -> Any:
+    def ask_for(self, use: str, kind: type[ConcretizationTypeError], do: str) -> Any:
         """The value, if it can be computed for Python, which needs it as `use`; else None.
 
         Raises: `kind` if it has no single value, because it differs between devices.
@@ -121,10 +121,10 @@ class Tracer(Described):
         """The concrete value, needed as `use`; raises an error of class `kind` if the trace has none."""
         value = self.concrete()
         if value is None:
-            value = self.asked_for(use, kind, do)
+            value = self.ask_for(use, kind, do)
         if value is None:
             got = traced_lines(self)
-            call = called_with(self)
+            call = call_site_of(self)
             if call is not None:
                 function, parameter, line = call
                 raise kind(
@@ -198,7 +198,7 @@ class Tracer(Described):
         )
 
 
-def made_at(x: Any) -> list[str]:
+def origin_lines(x: Any) -> list[str]:
     """Line of an error message with the place where the traced value `x` was made; empty if unknown."""
     origin = x.origin() if isinstance(x, Tracer) else None
     return [f"made at {origin}"] if origin else []
@@ -206,7 +206,7 @@ def made_at(x: Any) -> list[str]:
 
 def traced_lines(x: Tracer) -> list[str]:
     """Lines of an error message about a traced value: type, and place where it was made."""
-    return [f"got {x.aval.text()}", *made_at(x)]
+    return [f"got {x.aval.text()}", *origin_lines(x)]
 
 
 def is_concrete(x: Any) -> bool:

@@ -137,7 +137,7 @@ def _check_orders(check: _Check, order: int, last: int, modes: Sequence[str], wh
         else:
             push = functools.partial(jvp if mode == "fwd" else _linearize, check.f)
             check.compare_jvp(push, title)
-            derived = functools.partial(_pushed_forward, check, push)
+            derived = functools.partial(_push_forward, check, push)
             names, more = (
                 [*names, *(f"the tangent of {n}" for n in names)],
                 _random_like(check.moving, 1),
@@ -152,7 +152,7 @@ def _linearize(f: Function, primals: Operands, tangents: Operands) -> tuple[Any,
     return value, push(*tangents)
 
 
-def _pushed_forward(check: _Check, push: Function, *operands: Any) -> Any:
+def _push_forward(check: _Check, push: Function, *operands: Any) -> Any:
     """Results and tangents of `push` for operands that consist of primals and as many tangents."""
     n = len(check.moving)
     return check.pushed_forward(push, operands[:n], operands[n:])

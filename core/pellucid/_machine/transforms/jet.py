@@ -201,9 +201,7 @@ class JetTrace(Trace):
             elif linear == "all" or (linear and _moving(curves).issubset(linear)):
                 results = _linear(primitive, curves, params)
             else:
-                results = _nested(
-                    lambda *xs: context.trace.interpret(primitive, xs, params), curves
-                )
+                results = _nest(lambda *xs: context.trace.interpret(primitive, xs, params), curves)
         return [JetTracer(self, curve) for curve in results]
 
     def custom_call(self, call: Any, operands: Operands) -> Values:
@@ -211,7 +209,7 @@ class JetTrace(Trace):
             return call.function(*operands)
         curves = [self.coefficients(x) for x in operands]
         with use_trace(self.parent):
-            results = _nested(lambda *xs: context.trace.custom_call(call, xs), curves)
+            results = _nest(lambda *xs: context.trace.custom_call(call, xs), curves)
         return [JetTracer(self, curve) for curve in results]
 
 
@@ -390,7 +388,7 @@ def _moving(curves: list[Coefficients]) -> set[int]:
     return {i for i, curve in enumerate(curves) if any(c is not None for c in curve[1:])}
 
 
-def _nested(function: Function, curves: list[Coefficients]) -> list[Coefficients]:
+def _nest(function: Function, curves: list[Coefficients]) -> list[Coefficients]:
     """The coefficients of any function of flat values, by nested forward mode.
 
     Differentiating a function of a point and its first k derivatives along the curve adds one more derivative.

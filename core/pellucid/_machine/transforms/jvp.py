@@ -132,8 +132,8 @@ class JVPTracer(Tracer):
     def concrete(self) -> Any:
         return concrete_value(self.primal)
 
-    def asked_for(self, use: str, kind: type[ConcretizationTypeError], do: str) -> Any:
-        return self.primal.asked_for(use, kind, do) if isinstance(self.primal, Tracer) else None
+    def ask_for(self, use: str, kind: type[ConcretizationTypeError], do: str) -> Any:
+        return self.primal.ask_for(use, kind, do) if isinstance(self.primal, Tracer) else None
 
     def details(self) -> str:
         return f", primal={self.primal}"

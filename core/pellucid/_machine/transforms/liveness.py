@@ -307,7 +307,7 @@ def _lines(part: Part, axes: set[int]) -> Part:
     return Part(lambda: reduce_or(part.array(), gone), kept, known)
 
 
-def moved_to(live: Liveness, place: Mapping[int, int]) -> Liveness:
+def move_liveness(live: Liveness, place: Mapping[int, int]) -> Liveness:
     """`live` with its dimensions moved to `place` of another value."""
     if not isinstance(live, Elements):
         return live

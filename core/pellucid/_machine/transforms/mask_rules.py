@@ -63,11 +63,11 @@ from .liveness import (
     is_cotangent,
     is_dead,
     merge_parts,
-    moved_to,
+    move_liveness,
     opposite,
     zero_dead,
 )
-from .predicates import chosen_by
+from .predicates import choice_liveness
 from .regrouping import Group, NumPyMovements, TracedMovements, groups_of, regroup
 
 Rule: TypeAlias = Callable[
@@ -311,7 +311,7 @@ def sum_rule(
     [live], [x] = lives, operands
     kept = [d for d in range(type_of(x).ndim) if d not in params.axes]
     place = {d: i for i, d in enumerate(kept)}
-    return results, [moved_to(any_along(live, params.axes, type_of(x)), place)]
+    return results, [move_liveness(any_along(live, params.axes, type_of(x)), place)]
 
 
 def add_rule(
@@ -377,7 +377,7 @@ def selection_rule(
         return [result], [LIVE]
     if type_of(which).dtype == np.bool_ and len(known) == 2:
         off, on = known
-        chosen = chosen_by(which)
+        chosen = choice_liveness(which)
         of_off = DEAD if is_dead(off) else both(opposite(chosen, which), off)
         return [result], [either(of_off, both(chosen, on), result)]
     arrays = lambda: select_n(which, *(array_of(live, x) for x, live in strict_zip(cases, known)))
@@ -403,7 +403,7 @@ def only_case(
     i = 1 + is_nothing.index(False)
     if not is_cotangent(lives[i]):
         return None
-    chosen = chosen_by(which)
+    chosen = choice_liveness(which)
     return i, chosen if i == 2 else opposite(chosen, which)
 
 
@@ -527,7 +527,7 @@ class Places:
         place = {d: targets[f] for f, d in self.of_operand(operand).items() if f in targets}
         place = {d: j for d, j in place.items() if shape[d] == aval.shape[j]}
         gone = [d for d in range(len(shape)) if d not in place]
-        return moved_to(any_along(live, gone, self.avals[operand]), place)
+        return move_liveness(any_along(live, gone, self.avals[operand]), place)
 
 
 def _without_dead_lines(operands: Operands, lives: Sequence[Liveness], places: Places) -> list[Any]:

@@ -99,9 +99,9 @@ class MaskTracer(Tracer):
     def concrete(self) -> Any:
         return concrete_value(self.zero_dead())
 
-    def asked_for(self, use: str, kind: type[ConcretizationTypeError], do: str) -> Any:
+    def ask_for(self, use: str, kind: type[ConcretizationTypeError], do: str) -> Any:
         value = self.zero_dead()
-        return value.asked_for(use, kind, do) if isinstance(value, Tracer) else None
+        return value.ask_for(use, kind, do) if isinstance(value, Tracer) else None
 
     def transformed(self) -> Any:
         return self.value

@@ -24,12 +24,12 @@ EQUATIONS = 64
 """Maximum number of equations behind a predicate that are searched."""
 
 
-def chosen_by(which: Any) -> Liveness:
+def choice_liveness(which: Any) -> Liveness:
     """Liveness of what a `select` takes where the boolean array `which` is True."""
     aval: Any = type_of(which)
     trace: Any = context.trace
     if type(which) is StagingTracer and which._trace is trace and aval.shown_sharding is None:
-        return _StagedEquations(trace).chosen_by(which.variable)
+        return _StagedEquations(trace).choice_liveness(which.variable)
     return elements([Part(lambda: which, range(aval.ndim), _number(which))])
 
 
@@ -53,13 +53,13 @@ class _StagedEquations:
         self.left -= 1
         return self.trace.maker(atom)
 
-    def chosen_by(self, atom: Any) -> Liveness:
+    def choice_liveness(self, atom: Any) -> Liveness:
         """Liveness of what a `select` takes where `atom`, a boolean variable, is True."""
         known = self.value(atom)
         equation = self.maker(atom)
         if known is None and equation is not None:
             if equation.primitive.name == "and":
-                a, b = map(self.chosen_by, equation.operands)
+                a, b = map(self.choice_liveness, equation.operands)
                 return both(a, b)
             if equation.primitive.name in _MOVEMENT:
                 return self._regroup(equation)
@@ -76,7 +76,7 @@ class _StagedEquations:
     def _regroup(self, equation: Equation) -> Liveness:
         primitive, params, [operand] = equation.primitive, equation.params, equation.operands
         result: Any = equation.results[0].aval
-        live = self.chosen_by(operand)
+        live = self.choice_liveness(operand)
         groups = groups_of(primitive, operand.aval, result, params)
         if groups is None or not isinstance(live, Elements):
             array = StagingTracer(self.trace, equation.results[0], equation)

@@ -580,7 +580,7 @@ def batch_jaxpr(
 
 def cut_alike(axis: BatchAxis, x: Any, element: Any) -> Any:
     """`x`, a batch along axis 0 of values of type `element`, sharded over Explicit mesh axes like the whole batch."""
-    shown = getattr(axis.added_to(element, 0), "shown_sharding", None)
+    shown = getattr(axis.add_to(element, 0), "shown_sharding", None)
     if shown is None or type_of(x).shown_sharding is shown:
         return x
     return bind1(reshard_p, x, params=ReshardParams(shown))
@@ -588,4 +588,4 @@ def cut_alike(axis: BatchAxis, x: Any, element: Any) -> Any:
 
 def batched_aval(aval: Any, axis: BatchAxis, dim: BatchDim) -> Any:
     """Type of a batch of values of type `aval`."""
-    return aval if dim is None else axis.added_to(aval, dim)
+    return aval if dim is None else axis.add_to(aval, dim)

@@ -43,7 +43,7 @@ class Repeated:
     position: int
 
 
-def _carried_again(static: Any, arrays: Any) -> Carried:
+def _rebuild_carried(static: Any, arrays: Any) -> Carried:
     return Carried(static[0], static[1], [*arrays])
 
 
@@ -54,7 +54,7 @@ def _repeat_input(position: Any, _: Any) -> Repeated:
 register_pytree_node(
     Carried,
     lambda c: (tuple(c.arrays), (c.hi_type, c.state)),
-    _carried_again,
+    _rebuild_carried,
 )
 register_pytree_node(Repeated, lambda r: ((), r.position), _repeat_input)
 

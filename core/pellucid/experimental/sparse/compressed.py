@@ -83,7 +83,7 @@ def _array_and_count(mat: Any, nse: int | None, index_dtype: Any, caller: str) -
     return mat, bcoo_fromdense(mat).nse if nse is None else int(nse)
 
 
-def checked_as(kind: type[Any], mat: Any, caller: str) -> None:
+def check_format(kind: type[Any], mat: Any, caller: str) -> None:
     """Raise ArgumentTypeError unless `mat` has the format `kind`."""
     if not isinstance(mat, kind):
         raise ArgumentTypeError(f"{caller} needs a {kind.__name__} matrix.", got=type(mat).__name__)
@@ -184,7 +184,7 @@ def coo_todense(mat: COO) -> Any:
     >>> coo_todense(COO(([2.0, 1.0], [0, 0], [1, 1]), shape=(1, 2)))
     Array([[0., 3.]], dtype=float32)
     """
-    checked_as(COO, mat, "coo_todense")
+    check_format(COO, mat, "coo_todense")
     return coo_todense_p.bind(mat.data, mat.row, mat.col, spinfo=mat.info)
 
 
@@ -223,7 +223,7 @@ def coo_matvec(mat: COO, v: Any, transpose: bool = False) -> Any:
     >>> coo_matvec(COO(([2.0], [0], [1]), shape=(2, 2)), jnp.array([1.0, 3.0]))
     Array([6., 0.], dtype=float32)
     """
-    checked_as(COO, mat, "coo_matvec")
+    check_format(COO, mat, "coo_matvec")
     return mat.product(_operand(mat, v, 1, transpose, "coo_matvec"), transpose=bool(transpose))
 
 
@@ -233,7 +233,7 @@ def coo_matmat(mat: COO, B: Any, *, transpose: bool = False) -> Any:
     >>> coo_matmat(COO(([2.0], [0], [1]), shape=(1, 2)), jnp.ones((2, 2)))
     Array([[2., 2.]], dtype=float32)
     """
-    checked_as(COO, mat, "coo_matmat")
+    check_format(COO, mat, "coo_matmat")
     return mat.product(_operand(mat, B, 2, transpose, "coo_matmat"), transpose=bool(transpose))
 
 
@@ -349,7 +349,7 @@ def csr_todense(mat: CSR) -> Any:
     >>> csr_todense(CSR(([2.0, 1.0], [1, 1], [0, 2]), shape=(1, 2)))
     Array([[0., 3.]], dtype=float32)
     """
-    checked_as(CSR, mat, "csr_todense")
+    check_format(CSR, mat, "csr_todense")
     return csr_todense_p.bind(mat.data, mat.indices, mat.indptr, shape=mat.shape)
 
 
@@ -388,7 +388,7 @@ def csr_matvec(mat: CSR, v: Any, transpose: bool = False) -> Any:
     >>> csr_matvec(CSR(([2.0], [1], [0, 1, 1]), shape=(2, 2)), jnp.array([1.0, 3.0]))
     Array([6., 0.], dtype=float32)
     """
-    checked_as(CSR, mat, "csr_matvec")
+    check_format(CSR, mat, "csr_matvec")
     return mat.product(_operand(mat, v, 1, transpose, "csr_matvec"), transpose=bool(transpose))
 
 
@@ -398,7 +398,7 @@ def csr_matmat(mat: CSR, B: Any, *, transpose: bool = False) -> Any:
     >>> csr_matmat(CSR(([2.0], [1], [0, 1]), shape=(1, 2)), jnp.ones((2, 2)))
     Array([[2., 2.]], dtype=float32)
     """
-    checked_as(CSR, mat, "csr_matmat")
+    check_format(CSR, mat, "csr_matmat")
     return mat.product(_operand(mat, B, 2, transpose, "csr_matmat"), transpose=bool(transpose))
 
 

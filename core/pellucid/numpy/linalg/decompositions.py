@@ -14,7 +14,7 @@ from pellucid._machine.linalg import (
 )
 from pellucid._machine.linalg.matrices import H
 from pellucid._machine.primitives.movement import broadcast_in_dim
-from pellucid._machine.primitives.sorting import taken_along
+from pellucid._machine.primitives.sorting import take_along
 from pellucid._machine.tracing import type_of
 from pellucid._machine.xla.arrays import Array
 from pellucid.numpy.compiled import numpy_function
@@ -213,13 +213,13 @@ def _hermitian_svd(a: ArrayLike, compute_uv: bool) -> Any:
     v, w = symmetric_eigen.eigh(square_matrices("svd", a))
     s = absolute(w)
     order = flip(argsort(s), -1)
-    s = taken_along(s, order, type_of(s).ndim - 1)
+    s = take_along(s, order, type_of(s).ndim - 1)
     if not compute_uv:
         return s
     shape = type_of(v).shape
     columns = broadcast_in_dim(order, shape, (*range(len(shape) - 2), len(shape) - 1))
-    v = taken_along(v, columns, len(shape) - 1)
-    signs = taken_along(sign(w), order, type_of(w).ndim - 1)
+    v = take_along(v, columns, len(shape) - 1)
+    signs = take_along(sign(w), order, type_of(w).ndim - 1)
     signed = broadcast_in_dim(signs, shape, (*range(len(shape) - 2), len(shape) - 1))
     return v * signed.astype(type_of(v).dtype), s, H(v)
 

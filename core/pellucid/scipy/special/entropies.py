@@ -36,14 +36,14 @@ def _log_ratio(p: Term, q: Term) -> Term:
     return select(abs(away) < 0.5, log1p(away), log(p / q))
 
 
-def _defined(p: Term, q: Term, value: Term, at_zero: Term) -> Term:
+def _select_defined(p: Term, q: Term, value: Term, at_zero: Term) -> Term:
     """`value` for positive p and q, `at_zero` for p = 0 ≤ q, elsewhere ∞."""
     value = select((p > 0) & (q > 0), value, select((p == 0) & (q >= 0), at_zero, np.inf))
     return select(is_nan(p) | is_nan(q), np.nan, value)
 
 
 def _slope(p: Term, q: Term, slope: Term, at_zero: Term | float) -> Term:
-    """A derivative of a function made by `_defined`: `slope` for positive p, `at_zero` for p = 0, and 0 where the
+    """A derivative of a function made by `_select_defined`: `slope` for positive p, `at_zero` for p = 0, and 0 where the
     function is always ∞.
     """
     value = select((p > 0) & (q >= 0), slope, select((p == 0) & (q >= 0), at_zero, p.filled(0)))
@@ -61,7 +61,7 @@ def _steep_at_zero(p: Term, q: Term) -> Term:
 )
 def kl_div_of(p: Term, q: Term) -> Term:
     """p log(p / q) - p + q."""
-    return _defined(p, q, deviance(p, q, q - p), q)
+    return _select_defined(p, q, deviance(p, q, q - p), q)
 
 
 @with_partials(
@@ -70,7 +70,7 @@ def kl_div_of(p: Term, q: Term) -> Term:
 )
 def rel_entr_of(p: Term, q: Term) -> Term:
     """p log(p / q)."""
-    return _defined(p, q, p * _log_ratio(p, q), p.filled(0))
+    return _select_defined(p, q, p * _log_ratio(p, q), p.filled(0))
 
 
 @with_partials(lambda y, x: 1 / (x * (1 - x)))

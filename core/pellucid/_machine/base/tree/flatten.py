@@ -442,7 +442,7 @@ def tree_reduce_associative(
     if not leaves and identity is not _MISSING:
         return identity
     _require_leaves("tree_reduce_associative", "identity", leaves)
-    return _reduced_in_halves(operation, leaves)
+    return _reduce_in_halves(operation, leaves)
 
 
 def tree_all(tree: Any, *, is_leaf: IsLeaf | None = None) -> bool:
@@ -473,13 +473,13 @@ def _first_inner_structure(outer_treedef: PyTreeDef, tree: Any) -> PyTreeDef:
     return tree_structure(subtrees[0])
 
 
-def _reduced_in_halves(operation: Binary, leaves: Sequence[Any]):
+def _reduce_in_halves(operation: Binary, leaves: Sequence[Any]):
     if len(leaves) == 1:
         return leaves[0]
     middle = len(leaves) // 2
     return operation(
-        _reduced_in_halves(operation, leaves[:middle]),
-        _reduced_in_halves(operation, leaves[middle:]),
+        _reduce_in_halves(operation, leaves[:middle]),
+        _reduce_in_halves(operation, leaves[middle:]),
     )
 
 
