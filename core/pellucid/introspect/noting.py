@@ -227,7 +227,7 @@ def _is_no_function(frame: FrameType) -> bool:
 
 def _is_of_garbage_collection(frame: FrameType | None) -> bool:
     """Whether a frame runs because Python collects garbage, which it does in the middle of any line."""
-    # Of an object that is called, the method that runs.
+    # A callback that isn't a function runs its class's `__call__`.
     called = [x if hasattr(x, "__code__") else type(x).__call__ for x in gc.callbacks]
     codes = [getattr(each, "__code__", None) for each in called]
     while frame is not None and codes:
@@ -361,6 +361,7 @@ def _match_program(
 ) -> Images | None:
     """Match a program to the recorded inputs and equations that it consists of, or was made from."""
     index = {e.id: i for i, e in enumerate(equations)}
+    # For each equation of `jaxpr`, the last recorded one that it is, or was made from; -1 at first where there is none.
     ids, order = frozenset(index), list[int]()
     copies: dict[int, list[Equation]] = {}
     own = {v: v for v in (*jaxpr.constvars, *jaxpr.invars)}
@@ -375,6 +376,7 @@ def _match_program(
             if len(origins) == 1:
                 copies.setdefault(origins[0], []).append(equation)
         order.append(origins[-1] if origins else -1)
+    # One without an origin belongs to the equation before it. The rest of a match needs the recorded order.
     for i, n in enumerate(order):
         order[i] = order[i - 1] if n < 0 < i else n
     if order != sorted(order):

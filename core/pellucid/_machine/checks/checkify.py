@@ -240,6 +240,7 @@ def _check_structured(
         results = bind_programs(primitive, params, slots, groups, bodies)
         notes.merge(body.sites, results[: body.n_notes])
         return results[body.n_notes :]
+    # Bodies in the order of their failures among all notes: predicates last.
     order = sorted(range(len(bodies)), key=lambda i: slots.programs[i].is_predicate)
     sites = [site for i in order for site in bodies[i].sites]
     n = len(nothing(sites)) if sites else 0
@@ -262,6 +263,7 @@ def _check_structured(
                 merged.skip(body.sites)
         return merged.results()
 
+    # Notes are put in front: `n` of them before the carry, or before the first results where nothing is carried.
     new_groups, result_groups = [*groups], [*slots.results]
     if slots.carries:
         [(carry, _)] = slots.carries
@@ -279,7 +281,9 @@ def _check_structured(
         def step(*values: Any, i: int = i, slot: Slot = slot) -> Values:
             inputs, next_groups, previous = new_slots.group_inputs(slot, values), [*groups], []
             for carry, _ in slots.carries:
+                # The carry is notes of earlier runs, then the program's own.
                 previous, inputs[carry] = inputs[carry][:n], inputs[carry][n:]
+            # Results are the notes of this run, then the program's own.
             results = run(i, slots.gather_inputs(slot, inputs))
             outputs = results[bodies[i].n_notes :]
             if slot.is_predicate:

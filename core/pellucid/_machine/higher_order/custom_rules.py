@@ -387,6 +387,7 @@ def batch_with_zeros(
     mask = nonzero_mask(operands)
     elements: Values = []
 
+    # `values` are the nonzero operands; `inputs` all of them, `elements` all results, of which the nonzero ones are returned.
     def run(*values):
         rest = iter(values)
         inputs = [
@@ -399,6 +400,7 @@ def batch_with_zeros(
     results, result_dims = batch_flat(
         run, axis, list(compress(operands, mask)), list(compress(dims, mask)), tag
     )
+    # All results again: a `Zero`, or the next of the nonzero ones.
     pairs = iter(strict_zip(results, result_dims))
     merged = [(x, None) if type(x) is Zero else next(pairs) for x in elements]
     return [x for x, _ in merged], [d for _, d in merged]

@@ -352,6 +352,7 @@ def batch_in_groups(
             got=f"axis_index_groups={[list(g) for g in groups]}, axis_name={tuple(axes)!r}",
             do="Use shard_map, or two nested vmaps with an axis name each.",
         )
+    # Before: elements by position. Grouped: [groups, positions in the group]. After: by position again.
     order = np.array(groups)
     x = brought_to(axis, x, dim, 0)
     grouped = reshape(

@@ -116,6 +116,7 @@ class Looking:
             return [reshape(y, (1, *y.shape)) for y in values]
 
         avals: list[Any] = [v.aval for v in (*jaxpr.constvars, *jaxpr.invars)]
+        # Operands: constants of the new body and of the program, which are whole, then the arrays of the call, divided by its specs.
         body, more = stage_open(run, avals, None)
         specs = [*[REPLICATED] * (len(more) + len(consts)), *self._specs]
         out_specs = (leading_spec(self._mesh, self._manual),)
@@ -125,6 +126,7 @@ class Looking:
         with self._outside(), use_trace(bottom()):
             [whole] = bind(shard_map_p, *more, *consts, *self._arrays, params=params)
         sizes = [self._mesh.shape[axis] for axis in self._axes]
+        # By position along the manual axes, the first device there: others hold copies.
         shards = {shard.index[0].start or 0: shard for shard in whole.addressable_shards[::-1]}
         return [
             Part(

@@ -578,6 +578,7 @@ def batched_index(
     """(the index of a batch of parts, its operands, the parts' batch axis)."""
     avals: Avals = types_of(operands)
     entries, shape = list(index.entries), list(index.shape)
+    # An operand for each entry that is None (an index array) or a window with a traced start.
     are_starts = [e is not None for e in entries if e is None or e.start is None]
     if any(is_start and d is not None for is_start, d in strict_zip(are_starts, dims)):
         raise BatchingRuleError(
@@ -587,9 +588,11 @@ def batched_index(
     if dim is not None:
         shape.insert(dim, axis.size)
     if dim is not None and not any(a.shape for a in avals):
+        # No index array: the batch axis is one more window, taken whole, behind the dimensions of the windows before it.
         out = sum(e is not None for e in entries[:dim])
         entries.insert(dim, ReferenceWindow(0, axis.size))
         return RefIndex(tuple(shape), tuple(entries), 0), list(operands), out
+    # Index arrays as [batch or 1, 1, …, the element's dimensions], of one rank, so that they broadcast as before.
     ranks = [a.ndim - (d is not None) for a, d in strict_zip(avals, dims)]
     rank = max(ranks)
     vectors: Values = []
@@ -603,6 +606,7 @@ def batched_index(
             reshape(front, (size, *[1] * (rank - len(dims_of_element)), *dims_of_element))
         )
     if dim is not None:
+        # Along the reference's batch axis element i of the batch takes i: one more index array, among the operands before `dim`.
         before = sum(e is None or e.start is None for e in entries[:dim])
         entries.insert(dim, None)
         vectors.insert(before, reshape(iota("int32", axis.size), (axis.size, *[1] * rank)))

@@ -395,6 +395,7 @@ def _nest(function: Function, curves: list[Coefficients]) -> list[Coefficients]:
     """
     order = len(curves[0]) - 1
     moving = sorted(_moving(curves))
+    # By order k of derivatives, from 0 on: those of the moving operands, without the factor 1/k! of coefficients.
     levels = [
         [
             _scale(instantiate(_tangent(curves[i], k)) if k else curves[i][0], math.factorial(k))
@@ -409,10 +410,12 @@ def _nest(function: Function, curves: list[Coefficients]) -> list[Coefficients]:
         if k == 0:
             moved = dict(strict_zip(moving, flat))
             return list(function(*(moved.get(i, curve[0]) for i, curve in enumerate(curves))))
+        # Before: operands of orders 0 to k. Primals are those to k - 1, tangents those from 1 on, one order higher.
         results, tangents, _ = jvp_flat(
             lambda *xs: (along(k - 1, *xs), ()), flat[: n * k], flat[n:]
         )
         m = len(results) // k
+        # `results` are of orders 0 to k - 1, `m` of each; the last `m` tangents are of order k.
         return [*results, *(instantiate(t) for t in tangents[len(results) - m :])]
 
     values = along(order, *(x for level in levels for x in level))

@@ -242,12 +242,14 @@ def bcoo_concatenate(operands: Sequence[BCOO], *, dimension: int) -> BCOO:
     if dimension >= n_batch + n_sparse:
         raise UnsupportedError("bcoo_concatenate along dense dimensions.", got=got)
     if dimension < n_batch:
+        # Batches one after the other need equally many rows: shorter arrays get padding.
         nse = max(x.nse for x in layouts)
         sparse_shape = first.shape[n_batch : n_batch + n_sparse]
         parts = [_with_rows(*with_batch(x), nse, sparse_shape) for x in operands]
         data, indices = map(list, zip(*parts, strict=True))
         axis = dimension
     else:
+        # Along a sparse dimension rows come one after the other, and their indices begin where the array before ends.
         axis, data, indices = n_batch, [], []
         offsets = [0, *itertools.accumulate(sizes)]
         for x, offset in zip(operands, offsets, strict=False):
@@ -303,6 +305,7 @@ def bcoo_reshape(
     batch, sparse, _ = layout.split(mat.shape)
     products = [math.prod(shape[:i]) for i in range(len(shape) + 1)]
     size = math.prod(batch)
+    # Numbers of new dimensions that are batch dimensions, and that are batch or sparse ones: their sizes have the same products.
     n_batch, n_kept = (_boundary(products, p) for p in (size, size * math.prod(sparse)))
     if n_batch is None or n_kept is None:
         raise ShapeError(

@@ -91,7 +91,9 @@ def _dot_general(
     batch, sparse, _ = layout.split(lhs_spinfo.shape)
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
     n = layout.n_batch
+    # For each contracted or batch dimension of the left array, that of the right one.
     partner = {**dict(zip(lhs_contract, rhs_contract, strict=True)), **dict(zip(lhs_batch, rhs_batch, strict=True))}  # fmt: skip
+    # Columns of the indices by what becomes of them; `rhs` gets partners of batch dimensions first, then of contracted columns.
     contracted = [i for i in range(layout.n_sparse) if n + i in lhs_contract]
     free = [i for i in range(layout.n_sparse) if n + i not in lhs_contract]
     front = [partner[d] for d in range(n) if d in partner] + [partner[n + i] for i in contracted]
@@ -104,6 +106,7 @@ def _dot_general(
             data = zero_dropped_elements(data, in_bounds(indices, sparse))
             dims = (((0,), (0,)), ((), ()))
             return lax.dot_general(data, factors, dims, precision, preferred_element_type)
+        # Both as [rows, dense dimensions of the left array, other dimensions of the right one].
         data = data.reshape(*data.shape, *[1] * (factors.ndim - 1)).astype(dtype)
         factors = factors.reshape(len(factors), *[1] * layout.n_dense, *factors.shape[1:])
         sizes = [sparse[i] for i in free]
@@ -112,6 +115,7 @@ def _dot_general(
 
     full = [stretch_batch(x, batch) for x in (lhs_data, lhs_indices)]
     result = map_over_leading(element, [(True, True, d in partner) for d in range(n)], *full, rhs)
+    # Before: the left array's batch dimensions in their order, then `element`'s. After: shared ones, free ones, `element`'s, summed ones.
     summed = [d for d in range(n) if d in lhs_contract]
     free_batch = [d for d in range(n) if d not in partner]
     result = result.transpose(*lhs_batch, *free_batch, *range(n, result.ndim), *summed)
@@ -199,6 +203,7 @@ def _sample(A: Any, B: Any, indices: Any, *, dimension_numbers: Numbers) -> Any:
         free_dims(A.ndim, a_contract, a_batch),
         free_dims(B.ndim, b_contract, b_batch),
     )
+    # For each dimension of the product (batch, those of A, those of B) the dimension of A and of B that it is, None if of the other.
     a_dims: list[int | None] = [*a_batch, *a_free, *[None] * len(b_free)]
     b_dims: list[int | None] = [*b_batch, *[None] * len(a_free), *b_free]
     sizes = [
@@ -207,7 +212,7 @@ def _sample(A: Any, B: Any, indices: Any, *, dimension_numbers: Numbers) -> Any:
     m = n + n_sparse
 
     def front(x: Any, dims: Sequence[int | None]) -> tuple[Any, list[int], list[int]]:
-        """`x` with its dimensions of batch and sparse kinds in front; these columns; the order of the other dims."""
+        """(`x` with its first `m` dimensions of the product in front, the columns of indices that select in it, its other dimensions)."""
         leading = [d for d in dims[:m] if d is not None]
         rest = free_dims(x.ndim, leading)
         picked = [i for i, d in enumerate(dims[n:m]) if d is not None]
@@ -215,6 +220,7 @@ def _sample(A: Any, B: Any, indices: Any, *, dimension_numbers: Numbers) -> Any:
 
     A, a_columns, a_rest = front(A, a_dims)
     B, b_columns, b_rest = front(B, b_dims)
+    # What `element` multiplies are the rest of A and of B: shared dense dimensions, and contracted ones, are counted there.
     dense = [
         (a_rest.index(a), b_rest.index(b))
         for a, b in zip(a_dims[m:], b_dims[m:], strict=True)
@@ -304,6 +310,7 @@ def _spdot_general(
     right = layout_of(rhs_data, rhs_indices, rhs_spinfo.shape)
     lhs_sparse, rhs_sparse = left.split(lhs_spinfo.shape)[1], right.split(rhs_spinfo.shape)[1]
     (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = dimension_numbers
+    # Pairs of columns, of the left and of the right indices, that must agree; other columns are those of the result.
     dims = [
         (i - left.n_batch, j - right.n_batch)
         for i, j in zip(lhs_contract, rhs_contract, strict=True)
@@ -338,6 +345,7 @@ def _spdot_general(
         n = layout.n_batch
         full = stretch_batch(x, info.shape[:n])
         arrays.append(full.transpose(*order, *range(n, full.ndim)))
+    # Dimensions in front: shared ones, of which each array has a part, then those of the left array alone, and of the right one.
     flags = [(True, True, True, True)] * len(lhs_batch)
     flags += [(True, True, False, False)] * len(lhs_free)
     flags += [(False, False, True, True)] * len(rhs_free)

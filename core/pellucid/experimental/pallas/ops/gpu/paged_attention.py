@@ -129,10 +129,12 @@ def paged_attention(
     tables = jnp.where(is_used, tables.astype(np.int32), 0)
     is_there = ((tables >= 0) & (tables < n_pages)).all(axis=1)
     block_h, at_once = fitted(block_h, group), min(pages_per_compute_block, tables.shape[1])
+    # Each program takes `steps` times `at_once` pages: its part of the row of the table, padded to whole parts.
     steps = cdiv(cdiv(tables.shape[1], at_once), k_splits)
     per_split = steps * at_once
     k_splits = cdiv(tables.shape[1], per_split)
     tables = padded_to(tables, {1: per_split * k_splits})
+    # [batch, heads of keys, their heads in whole blocks, head size as a power of two]
     grouped = padded_to(q.reshape((b, n_groups, group, h)), {2: block_h, 3: width})
     pages = [padded_to(x, {3: width}) for x in (k_pages, v_pages)]
     n_heads, keys = grouped.shape[2], at_once * page_size
@@ -169,6 +171,7 @@ def paged_attention(
         o_ref[...] = progress.weighted
         l_ref[...], m_ref[...] = progress.total[:, 0], progress.largest[:, 0]
 
+    # Programs (sequence b, head of keys g, block i of its heads, part j of the pages).
     pool = BlockSpec((None, n_pages, page_size, width), lambda b, g, i, j: (g, 0, 0, 0))
     factors = BlockSpec((None, n_pages, page_size), lambda b, g, i, j: (g, 0, 0))
     statistic = BlockSpec((None, None, None, block_h), lambda b, g, i, j: (b, g, j, i))

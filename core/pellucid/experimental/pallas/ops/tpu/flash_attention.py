@@ -284,6 +284,7 @@ def _forward(setting: _Setting, q: Any, k: Any, v: Any, *extra: Any) -> tuple[An
     part = _part_of(sizes.block_k, blocks.keys)
     arrays, specs = blocks.inputs(setting, q, k, v, extra)
 
+    # References: queries, keys, values; bias and ids (`more`); result and logarithm; then scratch.
     def kernel(*refs: Any) -> None:
         inputs, more, outputs = refs[:3], refs[3 : len(arrays)], refs[len(arrays) :]
         forward(blocks.visit(setting, s, more), inputs, outputs[:2], outputs[2:], part)
@@ -312,6 +313,7 @@ def _backward(setting: _Setting, kept: Any, cotangent: Any) -> Any:
     statistics = cotangent, for_backward(lse), delta_of(result, cotangent)
     dq, dab = _queries_back(setting, q, k, v, extra, statistics)
     dk, dv = _keys_back(setting, q, k, v, extra, statistics)
+    # The ids, two integer arrays, have no cotangent.
     return dq, dk, dv, *([dab] if setting.has_bias else []), *[None] * (2 * setting.is_segmented)
 
 
@@ -326,6 +328,7 @@ def _queries_back(setting: _Setting, q: Any, k: Any, v: Any, extra: Any, statist
     inputs = [*arrays[:3], *rows, *arrays[3:]]
     row_specs = [specs[0], *[blocks.spec("statistics")] * 2]
 
+    # References: queries, keys, values, statistics (6 in all); bias and ids; dq, that of the bias; then scratch.
     def kernel(*refs: Any) -> None:
         outputs = refs[len(inputs) :]
         bias_ref = outputs[1] if setting.has_bias else None
@@ -360,6 +363,7 @@ def _keys_back(setting: _Setting, q: Any, k: Any, v: Any, extra: Any, statistics
     inputs = [*arrays[:3], *rows, *arrays[3:]]
     row_specs = [specs[0], *[blocks.spec("statistics")] * 2]
 
+    # References: queries, keys, values, statistics (6 in all); bias and ids; dk and dv; then scratch.
     def kernel(*refs: Any) -> None:
         outputs = refs[len(inputs) :]
         visit = blocks.visit(setting, s, refs[6 : len(inputs)])
