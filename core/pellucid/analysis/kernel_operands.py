@@ -33,7 +33,7 @@ class Operand(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What is known about all programs."""
+    """Accesses, blocks and idleness of all programs of a grid."""
 
     grid: list[int]
     accesses: list[Access]
@@ -179,7 +179,7 @@ def _moved_bytes(kernel: GridKernel) -> int | None:
         return 0
     ids = positions_of(grid).reshape(len(grid), count)
     operands = operands_of(kernel)
-    # What bodies do program by program matters only where they choose parts of whole arrays.
+    # The body is looked at program by program only where it chooses parts of whole arrays itself.
     has_parts = any(each.mapping.spec.block_shape is None for each in operands)
     found = accesses(kernel, ids, (), None) if has_parts else []
     reading = Reading(grid, found, {}, np.zeros(0, bool))

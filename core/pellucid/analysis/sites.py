@@ -156,7 +156,7 @@ class SiteValues:
         return -1 if equation is None else self._rows.get(equation, -1)
 
     def site_at(self, row: int, calls: Sequence[int]) -> int:
-        """Of the sites of an equation, the one that shares most equations with `calls`; -1 if there is none."""
+        """The site of an equation that shares most equations with `calls`; -1 if the equation has none."""
         if row < 0:
             return -1
         call_ids = set(calls)

@@ -50,7 +50,7 @@ class Evaluation(NamedTuple):
     values: dict[Any, Any]
     """The value of each variable."""
     compiler_options: Mapping[str, Any] | None = None
-    """Those that it was compiled with."""
+    """The options with which the program was compiled."""
 
     def read(self, atom: Atom) -> Any:
         """The value of an operand or a result."""

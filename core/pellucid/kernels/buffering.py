@@ -249,7 +249,7 @@ class _Buffers(NamedTuple):
 
         n = np.int32(total) if isinstance(total, int) else total
         fori_loop(np.int32(0), n, step, None)
-        # What the last two programs have sent is still on its way.
+        # Copies of the last two programs to their blocks still run.
         for back in (2, 1):
             _if(total >= back, lambda back=back: self.finish(total - back))
 

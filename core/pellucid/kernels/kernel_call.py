@@ -190,7 +190,7 @@ class KernelCall(Shown, Defined[KernelCallParams]):
         )
 
     def masked(self, operands, lives, params):
-        # It stays a kernel: what is known of elements ends here.
+        # The call is kept as a kernel, so nothing is known of its results' elements.
         return unknown(bind(self, *operands, params=params))
 
     def batch(self, axis, operands, dims, params):

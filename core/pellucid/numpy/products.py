@@ -292,7 +292,7 @@ def _multiply(
         note_rank_promotion(name, [first.shape, second.shape])
     # Axes of the result are named: numbers for leading ones, then "row" and "column". A leading axis along which only
     # one operand has more than one element is a free axis of that operand.
-    # What is laid out has all its axes from the product, whose layout is the result's, but for their order.
+    # With `sharding`, axes of size 1 stay in the product: its layout is then the result's, but for the order of axes.
     dropped = [i for i, size in enumerate(batch) if size != 1 or sharding is None]
     a, a_names = _name_axes(a, first.shape[:a_lead], len(batch), dropped)
     b, b_names = _name_axes(b, second.shape[:b_lead], len(batch), dropped)

@@ -247,7 +247,7 @@ def distances(a: Any, b: Any) -> Any:
         return np.where(x == y, 0.0, np.inf)
     is_equal = (x == y) | (np.isnan(x) & np.isnan(y))
     m, n = _ordinals(x), _ordinals(y)
-    # Those of numbers of both signs may be too far apart for 64 bits.
+    # Ordinals of numbers of unlike signs may differ by more than 64 bits hold: their distance is computed in float64.
     distance = np.abs(np.where((m < 0) == (n < 0), m - n, m.astype(np.float64) - n))
     return np.where(is_equal, 0.0, np.where(np.isfinite(x) & np.isfinite(y), distance, np.inf))
 

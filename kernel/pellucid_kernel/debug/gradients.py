@@ -350,7 +350,7 @@ def _way_within(
         own, carried = outputs_within(equation, number, each)
         if fault == "zero":
             is_zero = fault_of(each.read(own)) == fault
-            # What later runs add isn't zero where a run between gives something else.
+            # The fault is of this run only while all later ones are zero, too: another value begins the search anew.
             found = (found or (i, each, own)) if is_zero else None
             continue
         outputs = [a for a in (own, *carried) if _is_cotangent(np.asarray(each.read(a)))]
@@ -373,7 +373,7 @@ def _is_backward(equation: Any) -> bool:
 
 def _origin_texts(gradients: Sequence[Gradient]) -> list[str]:
     rows = []
-    # Of gradients whose faults have one origin, the first.
+    # One gradient for each origin of faults: the first.
     firsts = {(g.way[0].steps, g.way[0].index): g for g in reversed(gradients) if g.way}
     for each in firsts.values():
         first, *rest = each.way

@@ -346,7 +346,7 @@ class _Backward(NamedTuple):
         # Cotangents are given for non-integer results; the user's function gets one per result.
         differentiable = [a.tangent().dtype != dtypes.float0 for a in self.out_avals]
         full = spread(cotangents, differentiable, self.out_avals)
-        # It returns one per operand; the equation only has perturbed ones as operands.
+        # The rule gives a cotangent for each operand; only perturbed ones are operands of the equation.
         return list(compress(self.call.backward(self.form, residuals, full), self.perturbed))
 
 

@@ -279,7 +279,7 @@ class LinearSolve(Masked, HigherOrderPrimitive[LinearSolveParams]):
         const_lives, b_lives = params.split(lives)
         if any(map(is_cotangent, chain(*const_lives))):
             return unknown(results)
-        # Which elements the solution depends on follows from the program of the solver.
+        # The solver's program says on which elements the solution depends.
         consts, b = params.split(operands)
         operands, lives = [*consts.solve, *b], [*const_lives.solve, *b_lives]
         out = lives_of(params.jaxprs.solve.jaxpr, operands, lives)

@@ -484,7 +484,7 @@ def split_manual(params: ShardMapParams, nonzero: Mask) -> SplitManual:
     consts = [REPLICATED] * len(parts.consts)
     with_consts = params._replace(in_specs=(*consts, *params.in_specs))
     extra_specs, joined = _specs_of_rows(with_consts, body, n)
-    # What the linear part takes, one source each: constants, inputs, results or residuals; then the nonzero tangents.
+    # Operands of the linear part: one for each of `parts.sources` (constant, input, result or residual), then the nonzero tangents.
     specs_by_kind = {"input": params.in_specs, "result": (*params.out_specs, *extra_specs)}
     specs = [
         REPLICATED if s.kind == "constant" else specs_by_kind[s.kind][s.index]

@@ -173,14 +173,14 @@ class MaskTrace(Trace):
         with use_trace(self.parent):
             kept = only_case(primitive, values, lives)
             if kept is not None:
-                # What a `select` takes from a single case is that case, with more dead elements.
+                # The result is the only case that isn't dead, with the elements dead that `select` doesn't take.
                 i, chosen = kept
                 live = both(chosen, lives[i])
                 x = full_as(values[i], 0) if live is DEAD else values[i]
                 return [self._tracer(x, live, both(chosen, operands[i].due))]
             [result], [live], [made] = rule_for(primitive)(primitive, values, lives, params)
         if made is LIVE and due is not LIVE:
-            # Of several cases, elements are due where each comes from.
+            # A `select` of several cases: each element is due where the case that it comes from is.
             made = live if primitive.name == "select_n" else due
         return [self._tracer(result, live, made)]
 

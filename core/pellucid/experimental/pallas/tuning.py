@@ -250,7 +250,7 @@ def _tuned(
 ) -> Tuning:
     programs = [_program(kernel, each, args) for each in settings]
     device = target or pellucid.devices()[0].device_kind
-    # What isn't lowered here may be for the target, which is asked for each candidate.
+    # A candidate that can't be lowered for this machine may be for the target, which `_ranked` asks.
     digest = hashlib.sha256(
         "\n\n".join([repr(p.candidate.settings) + p.text for p in programs]).encode()
     ).hexdigest()

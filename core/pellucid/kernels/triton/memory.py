@@ -245,7 +245,7 @@ def _swap(ctx: Lowering, equation, operands):
     is_used = equation.results[0] in ctx.scope.first_uses
     old = [_loaded(ctx, pointer, part)] if is_used else []
     value, mask = operands[1], None
-    # What is chosen between the part itself and another value is a masked store: programs may share the part.
+    # A `select` between what the part holds and a new value becomes a masked store, as programs may share the part.
     definition = ctx.scope.definitions.get(equation.operands[1])
     if definition is not None and definition.primitive is logical.select_n_p:
         which, kept, *new = definition.operands

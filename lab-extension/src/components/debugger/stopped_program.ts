@@ -42,7 +42,7 @@ export interface Standing extends Choices {
   readonly values: Readonly<Record<string, string>>;
 }
 
-/** What the view already shows, so that the kernel need not send it again. */
+/** Parts that the view already shows, which the kernel need not send again. */
 export interface Shown {
   readonly program: string;
   /** Undefined if the program may have moved since. */

@@ -39,7 +39,7 @@ export interface Bounds {
   readonly height: number;
 }
 
-/** What changed: the layout, or whether one is being computed. */
+/** Kinds of changes of a model: its layout, or whether one is being computed. */
 export type GraphEvent = 'layout' | 'busy';
 
 export class GraphModel {

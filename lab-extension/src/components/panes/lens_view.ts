@@ -145,7 +145,7 @@ function lineMatching(lines: LineSource, pattern: RegExp): number {
   return 0;
 }
 
-/** What is said beside the title of a program. */
+/** The note beside the title of a program. */
 function noteOf(program: Program, lines: LineSource, note: string): string {
   if (program.dialect === 'ptx') {
     return counted(lines.count, 'line');

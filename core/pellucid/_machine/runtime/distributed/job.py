@@ -143,7 +143,7 @@ class Job:
         )
         return service_port
 
-    # What the clients of platforms take.
+    # Options of the platforms' clients.
 
     def cpu_options(self) -> dict[str, Any]:
         """Options with which a CPU client connects to those of the other processes."""
