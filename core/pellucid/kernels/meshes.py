@@ -133,7 +133,7 @@ def core_map(
             result = run_scoped(function, *types, **named)
             if result is not None:
                 raise ArgumentTypeError(
-                    "core_map: the function returns nothing.",
+                    "core_map: the function must return None.",
                     got=f"returned {type(result).__name__}",
                 )
             return []

@@ -164,10 +164,8 @@ class DebugSession:
         """Receives the messages of breakpoints that have one."""
         self._reason: tuple[tuple[int, ...], str] = (), ""  # (place at which it was set, text)
         self._watched: tuple[Any, tuple[int, ...], str, Callable[[Any], Any]] | None = None
-        self._lanes: tuple[tuple[int, ...], tuple[Lane, ...]] = (
-            (),
-            (),
-        )  # (place, lanes of the value)
+        # (place at which they were noted, lanes of the value there)
+        self._lanes: tuple[tuple[int, ...], tuple[Lane, ...]] = ((), ())
         self.choice = Choice()
         self._edits: list[str] = []
         self._stand_at_start()
@@ -964,7 +962,7 @@ class DebugSession:
         return len(level.frame.jaxpr.equations)
 
     def _stops(self) -> _Stops:
-        """Equations to stop before, each with the depth of the breakpoint's line in its stack, and its breakpoints."""
+        """By equation to stop before: the depth of the breakpoint's line in its stack of lines, and the breakpoints there."""
         stops: _Stops = {}
         for breakpoint in self.breakpoints:
             places = self._places.first_of(breakpoint.file, breakpoint.line)

@@ -106,7 +106,7 @@ class Repetition:
         return f"Repetition({self})"
 
     def record(self) -> UnequalRunsRecord:
-        """The runs as front ends draw them. Raises: ArgumentValueError where no operation differs."""
+        """The record of two unequal runs, for front ends. Raises: ArgumentValueError where no operation differs."""
         if self._operation is None:
             raise ArgumentValueError("no operation differs that could be drawn.")
         return self._operation.record(

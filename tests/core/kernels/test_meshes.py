@@ -69,7 +69,7 @@ def test_what_is_refused():
     total = pl.new_ref(F32(0))
     with pytest.raises(NotImplementedError, match="can't communicate"):
         pallas.core_map(CORES)(lambda: total.__setitem__(..., lax.psum(total[...], "core")))
-    with pytest.raises(TypeError, match="returns nothing"):
+    with pytest.raises(TypeError, match="must return None"):
         pallas.core_map(CORES)(lambda: total[...])
     with pytest.raises(TypeError, match="takes a mesh of cores"):
         pallas.core_map("core")

@@ -92,7 +92,10 @@ def beta_density(a: Term, b: Term, x: Term) -> Term:
 
 
 def _split(inside: Term, *terms: Term) -> tuple[list[Term], list[Term]]:
-    """The terms with 1/2 outside, and with 1/2 inside: so no branch that isn't taken has a derivative of NaN."""
+    """(`terms` with 1/2 outside of the mask, `terms` with 1/2 inside of it).
+
+    Each of two formulas gets harmless numbers where the other one counts, so that its derivative is no NaN there.
+    """
     return [select(inside, t, 0.5) for t in terms], [select(inside, 0.5, t) for t in terms]
 
 

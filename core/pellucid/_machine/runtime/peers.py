@@ -133,7 +133,7 @@ class SharedExecutable:
         return self._exchanges_data and self._mode() != "first_run"
 
     def is_counted_in_cpp(self, arguments: Operands) -> bool:
-        """Whether C++ may launch the program on arrays like `arguments`, with a `LaunchPoint` for the last one."""
+        """Whether C++ may launch the program on arrays like `arguments`; a `LaunchPoint` in the last one's place then counts the launch."""
         return (
             self._mode() == "new_order"
             and bool(arguments)
