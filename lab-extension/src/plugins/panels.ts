@@ -10,6 +10,7 @@ import { CellProgress } from './cell_progress';
 import { lineIcon } from './icons';
 import { ASK_COMMAND, OPEN_COMMAND } from './shown_records';
 
+/** Places of the panels in JupyterLab's left sidebar: that of the first, and the distance to the next. */
 const FIRST_RANK = 600;
 const RANK_STEP = 10;
 

@@ -47,6 +47,7 @@ export interface Group {
   readonly copies: readonly Group[];
 }
 
+/** Minimum number of equal members in succession that are folded into one. */
 const MIN_COPIES = 3;
 /** Minimum number of plain equations to fold: three additions are no layer. */
 const MIN_FOLDED_EQUATIONS = 12;

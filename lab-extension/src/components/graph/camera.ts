@@ -4,6 +4,7 @@ import type { Bounds } from './model';
 
 export const MIN_SCALE = 0.002;
 export const MAX_SCALE = 3;
+/** Minimum distance of the whole graph from the pane's borders, in pixels. */
 const MARGIN = 28;
 
 export class Camera {

@@ -18,7 +18,7 @@ import {
 } from './box';
 import { LevelOpener } from './open';
 
-/** Size that the view of a cell can show at a readable scale. */
+/** Width and height of a graph that the view of a cell can show at a readable scale. */
 const COMFORTABLE_WIDTH = 860;
 const COMFORTABLE_HEIGHT = 940;
 /** Maximum numbers of members per level, tried one after another until the first view fits. */

@@ -4,6 +4,7 @@ import { isFaint, type Frame } from './frame';
 import { LABEL_SIZE, WEIGHTS, labelBounds, type Scene, type SceneEdge } from './scene';
 
 const MIN_EDGE_PIXELS = 1.5;
+/** Length of a dash in pixels of the screen. */
 const DASH = 6;
 
 /** Paints the edges in view that are long enough to be seen, highlighted ones last. */

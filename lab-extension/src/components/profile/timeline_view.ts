@@ -18,11 +18,13 @@ export type LoadTimeline = (
   columns: number,
 ) => Promise<TimelineRecord>;
 
+/** Heights, in pixels, of a lane and of the time axis; width of the lanes' labels. */
 const ROW = 17;
 const AXIS = 20;
 const LABELS = 78;
 const MIN_SPAN_NS = 200;
 const LOAD_DELAY_MILLISECONDS = 180;
+/** Number of columns of pixels for which a section of the timeline is requested. */
 const LOADED_COLUMNS = 2000;
 /** Minimum width in pixels of a tile that shows its name. */
 const MIN_NAMED_WIDTH = 34;

@@ -20,6 +20,7 @@ export interface MeshLayout {
   readonly cell: number;
 }
 
+/** Room for labels to the left and above, and between sheets, in pixels. */
 const LEFT = 26;
 const TOP = 34;
 const GAP = 14;

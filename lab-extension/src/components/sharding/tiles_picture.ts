@@ -25,6 +25,7 @@ export interface TileBox {
   readonly fullHeight: number;
 }
 
+/** Room for labels to the left and above, and around the rest, in pixels. */
 const LEFT = 64;
 const TOP = 40;
 const MARGIN = 18;

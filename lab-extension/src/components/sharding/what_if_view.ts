@@ -26,6 +26,7 @@ export interface PlacementRequest {
 const HOW =
   'No kernel answers here. In a notebook whose kernel made this figure it has controls for other placements; ' +
   'in code figure.change(mesh, specs) shows one, and figure.search() the fastest.';
+/** Binary logarithm of the largest size of a mesh axis that can be chosen. */
 const MAX_AXIS_BITS = 12;
 const GIB = 1024 ** 3;
 

@@ -5,7 +5,9 @@ import { Disposables, el } from '../dom';
 import { oneLine } from '../format';
 
 export const ROW_HEIGHT = 19;
+/** Number of rows drawn above and below the visible ones. */
 const OVERSCAN_ROWS = 6;
+/** Maximum lengths, in characters, of a coloured token and of a stretch of plain text; the rest is cut. */
 const MAX_TOKEN_LENGTH = 400;
 const MAX_LINE_LENGTH = 100_000;
 
