@@ -591,7 +591,7 @@ class KernelDescription(NamedTuple):
                 result = self.function(*scalar_refs, *in_refs, *outs, *more, **keywords)
             if result is not None:
                 raise ArgumentTypeError(
-                    f"{self.caller}: a kernel returns nothing.",
+                    f"{self.caller}: a kernel must return None.",
                     got=f"returned {type(result).__name__}",
                     do="Write to the references of the results: `o_ref[...] = value`.",
                 )

@@ -712,7 +712,7 @@ def run(kernel=squared, out=(8,), x=X, aliases=None, **options):
             {"grid": 4, "in_specs": [BLOCK, BLOCK], "out_specs": BLOCK},
             ["in_specs: got tuple of 2, expected tuple of 1"],
         ),
-        ({"kernel": lambda x_ref, o_ref: x_ref[...]}, ["returns nothing"]),
+        ({"kernel": lambda x_ref, o_ref: x_ref[...]}, ["must return None"]),
         ({"kernel": lambda x_ref, o_ref: None}, ["never writes out_specs"]),
         ({"aliases": {0: 1}}, ["by number"]),
         ({"aliases": {0: 0}, "out": (4,)}, ["aliased that have other types"]),
