@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import inspect
 from collections.abc import Callable, Mapping, Sequence
 from itertools import chain, compress
 from typing import Any, NamedTuple
@@ -587,12 +588,13 @@ class KernelDescription(NamedTuple):
             failures = Failures(layout, values[-1], ids, sites)
             names = self.spec.grid_names
             thread_name = None if self.thread_axis is None or names is None else names[-1]
+            self._check_arguments((*scalar_refs, *in_refs, *outs, *more), keywords, trees)
             with within(GridPosition(ids, sizes, names, failures, thread_name)):
                 result = self.function(*scalar_refs, *in_refs, *outs, *more, **keywords)
             if result is not None:
                 raise ArgumentTypeError(
                     f"{self.caller}: a kernel must return None.",
-                    got=f"returned {type(result).__name__}",
+                    got=f"returned {_named_type(result)}",
                     do="Write to the references of the results: `o_ref[...] = value`.",
                 )
             return []
@@ -615,6 +617,28 @@ class KernelDescription(NamedTuple):
         n_front = len(grid) + n_dynamic + len(scalars) + len(inputs)
         body, consts, captured = with_captured(body, consts, n_front, len(results))
         return body, consts, captured, tuple(sites)
+
+    def _check_arguments(
+        self, references: Sequence[Any], keywords: Mapping[str, Any], trees: Sequence[Any]
+    ) -> None:
+        """Raise ArgumentTypeError if the kernel takes other arguments than the references that it gets."""
+        try:
+            signature = inspect.signature(self.function)
+        except (TypeError, ValueError):  # of a builtin
+            return
+        try:
+            signature.bind(*references, **keywords)
+        except TypeError as error:
+            kinds = ("prefetched scalars", "inputs", "results", "scratch")
+            counts = [
+                f"{tree.num_leaves} {kind}"
+                for tree, kind in strict_zip(trees, kinds)
+                if tree.num_leaves
+            ]
+            raise ArgumentTypeError(
+                f"{self.caller}: the kernel takes other arguments than the references that it gets.",
+                got=f"{error}; it gets those of {', '.join(counts)}, in this order",
+            ) from None
 
     def _argument_names(self, trees: Sequence[Any]) -> Sequence[str]:
         """A name for each reference, such as `x_ref`; empty if the function's parameters have no names."""
@@ -644,6 +668,11 @@ class KernelDescription(NamedTuple):
             check_written(
                 self.caller, mapping, grid, sorted(kernel.parallel), is_complete=is_complete
             )
+
+
+def _named_type(x: Any) -> str:
+    """The type of an array, or the class of anything else."""
+    return type_of(x).text() if hasattr(x, "dtype") else type(x).__name__
 
 
 def _described(caller: str, x: Any) -> Any:

@@ -586,6 +586,19 @@ def test_checks_in_kernels_are_reported():
     np.testing.assert_array_equal(call(X), X)
 
 
+def test_a_kernel_takes_the_references_that_it_gets():
+    def one(x_ref):
+        pass
+
+    message = r"`one`: the kernel takes other arguments[^@]*too many positional arguments; it gets those of 1 inputs, 1 results"
+    with pytest.raises(TypeError, match=message):
+        pallas_call(one, like((8,)))(X)
+    with pytest.raises(TypeError, match=r"missing a required argument: 's_ref'"):
+        pallas_call(lambda x_ref, o_ref, s_ref: None, like((8,)))(X)
+    with pytest.raises(TypeError, match=r"a kernel returns nothing[^@]*returned f32\[8\]"):
+        pallas_call(lambda x_ref, o_ref: x_ref[...], like((8,)))(X)
+
+
 # Mistakes ----------------------------------------------------------------------------------------------------------
 
 

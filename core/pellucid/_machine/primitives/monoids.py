@@ -120,11 +120,10 @@ def monoid_body(
     With `keeps_nan` an extreme chooses NaN by itself, so that no library takes the operation for one that loses it.
     """
     aval = shaped_array((), dtype)
-    with ctx.inside(region, [aval, aval]) as scalars:
-        result = combine(ctx, monoid, *scalars, aval)
+    with ctx.inside(region, [aval, aval]) as (first, last):
+        result = combine(ctx, monoid, first, last, aval)
         if keeps_nan:
             # The second one is an element: its test waits for no other combination.
-            last = scalars[1]
             is_nan = ctx.compare(last, last, "NE", aval)
             result = ctx.op1("stablehlo.select", aval, [is_nan, last, result])
         ctx.op("stablehlo.return", [], [result])
