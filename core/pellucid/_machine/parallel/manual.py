@@ -507,7 +507,7 @@ def _specs_of_rows(
     """Specs of the results of `body` behind the first `n`, joined along the axes over which they vary, and a flag for each
     that is a scalar, which has no dimension along which the positions' values could be joined.
     """
-    avals: Avals = body.out_avals[n:]
+    avals: Any = body.out_avals[n:]
     specs = [
         leading_spec(params.mesh, axes & params.newly_manual_axes).update(None, *marks_of(aval))
         for axes, aval in strict_zip(params.check_no_divergence(body)[n:], avals)
