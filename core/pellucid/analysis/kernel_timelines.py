@@ -207,7 +207,7 @@ class _Run:
     def _columns(self, marks: Sequence[_Mark]) -> schema.SimulatedEventColumns:
         return schema.SimulatedEventColumns(
             lane=[m.lane for m in marks],
-            kind=[_KINDS[m.kind] for m in marks],
+            kind_index=[_KINDS[m.kind] for m in marks],
             begin=[_rounded(m.begin) for m in marks],
             end=[_rounded(m.end) for m in marks],
             line=[self._line(m.source) for m in marks],

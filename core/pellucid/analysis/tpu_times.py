@@ -12,8 +12,10 @@ from pellucid._machine.higher_order.cond import cond_p
 from pellucid._machine.higher_order.loop_primitives import scan_p
 from pellucid._machine.ir import Equation, Jaxpr, programs_of
 from pellucid._machine.primitives.contraction import dot_general_p
+from pellucid.introspect.bodies import programs_within
 from pellucid.introspect.schema import GridKernelRecord
 from pellucid.kernels.buffering import emit_pipeline_p
+from pellucid.kernels.copies import dma_start_p
 from pellucid.kernels.mosaic_tpu.checks import parts_of
 from pellucid.kernels.mosaic_tpu.tiles import LANES, ROWS, bits_of, tile_of
 from pellucid.kernels.programs import GridKernel
@@ -81,8 +83,6 @@ def _work(equation: Equation, side: int) -> Work:
     params: Any = equation.params
     if equation.primitive is dot_general_p:
         return _product(equation, side)
-    if equation.primitive is emit_pipeline_p:
-        return work_of(params.jaxpr.jaxpr, side)
     programs = [work_of(getattr(p, "jaxpr", p), side) for p in programs_of(equation)]
     if programs:
         if equation.primitive is cond_p:
@@ -143,12 +143,16 @@ class TpuTime(NamedTuple):
 
 
 def tpu_time(kernel: GridKernel, record: GridKernelRecord, chip: str) -> TpuTime | None:
-    """The modelled time of a kernel, whose grid has this record; None where data choose its blocks.
+    """The modelled time of a kernel, whose grid has this record; None where data choose its blocks, or it copies by itself.
 
     Copies run beside computation, so the longer of the two counts, and the first block and the last one, which nothing hides.
     """
     unit, bandwidth = MATRIX_UNITS[chip], TPU_CHIPS[chip].hbm_bandwidth
-    if any(operand.note for operand in record.operands):
+    if any(operand.note for operand in record.operands) or any(
+        equation.primitive in (dma_start_p, emit_pipeline_p)
+        for program in programs_within(kernel.body.jaxpr)
+        for equation in program.equations
+    ):
         return None
     padding = {p.name: p.n_bytes / p.needed_bytes for p in parts_of(kernel) if p.needed_bytes}
     moved = padded = ends = 0.0

@@ -1163,7 +1163,7 @@ class SimulatedEventColumns(Record):
     """What cores and copies did, in the order of lanes, then of time. Entries of `count` > 1 stand for several that lie close together."""
 
     lane: list[int]
-    kind: list[int]
+    kind_index: list[int]
     """Index into `SIMULATED_KINDS`."""
     begin: list[float]
     end: list[float]

@@ -1048,7 +1048,7 @@ export interface SimulatedCoreRecord {
 export interface SimulatedEventColumns {
   readonly lane: readonly number[];
   /** Index into `SIMULATED_KINDS`. */
-  readonly kind: readonly number[];
+  readonly kind_index: readonly number[];
   readonly begin: readonly number[];
   readonly end: readonly number[];
   /** Index into `SimulatedKernelRecord.lines`. */

@@ -37,7 +37,7 @@ export class SimulatedRun {
     const found = new Set<string>();
     let end = record.steps;
     events.lane.forEach((lane, i) => {
-      const kind = kinds[events.kind[i]!] ?? '';
+      const kind = kinds[events.kind_index[i]!] ?? '';
       found.add(kind);
       end = Math.max(end, events.end[i]!);
       lanes[lane]?.push({

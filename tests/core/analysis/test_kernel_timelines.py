@@ -60,7 +60,7 @@ def marks(run, kind):
     return [
         (lane, begin, end)
         for lane, k, begin, end in zip(
-            events.lane, events.kind, events.begin, events.end, strict=True
+            events.lane, events.kind_index, events.begin, events.end, strict=True
         )
         if k == number
     ]
@@ -109,7 +109,7 @@ def test_each_event_is_counted_once():
     run = run_of(ahead)
     n_bytes = sum(
         n
-        for n, kind in zip(run.events.n_bytes, run.events.kind, strict=True)
+        for n, kind in zip(run.events.n_bytes, run.events.kind_index, strict=True)
         if run.kinds[kind] == "in"
     )
     assert n_bytes == run.copied_bytes == 4 * 4096
@@ -214,13 +214,13 @@ def test_long_runs_join_what_lies_close_together():
     assert sum(run.events.count) == run.event_count
     sent = sum(
         n
-        for n, k in zip(run.events.n_bytes, run.events.kind, strict=True)
+        for n, k in zip(run.events.n_bytes, run.events.kind_index, strict=True)
         if run.kinds[k] == "send"
     )
     assert sent == run.sent_bytes == 8 * 256 * 2048
     waits = sum(
         busy
-        for busy, k in zip(run.events.busy, run.events.kind, strict=True)
+        for busy, k in zip(run.events.busy, run.events.kind_index, strict=True)
         if run.kinds[k] == "wait"
     )
     assert waits == pytest.approx(sum(core.wait_steps for core in run.cores), rel=1e-3)

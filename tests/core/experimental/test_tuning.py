@@ -19,6 +19,7 @@ from pellucid.experimental.pallas import (
     tune,
 )
 from pellucid.experimental.pallas.ops.tpu.matmul import matmul
+from tests.introspect import sample_runs
 
 X = np.ones(64, np.float32)
 
@@ -197,6 +198,17 @@ def test_blocks_that_data_choose_come_after_those_that_are_modelled():
     assert [c.settings["chosen"] for c in found.candidates] == [False, True]
     assert found.candidates[1].modelled_seconds is None
     assert not found.candidates[1].failure
+
+
+def test_what_a_kernel_copies_by_itself_is_not_modelled():
+    like = pl.ShapeDtypeStruct((256, 256), np.float32)
+
+    def piped(x, y, size):
+        return sample_runs.matmul(256, size)(x, y)
+
+    found = tune(piped, {"size": [128, 256]}, target="v5e")(like, like)
+    assert [c.modelled_seconds for c in found.candidates] == [None, None]
+    assert all(c.footprint for c in found.candidates)
 
 
 def test_results_are_kept_beside_compiled_programs(clock, folder):

@@ -98,7 +98,7 @@ def _row(kernel: SimulatedKernelRecord, lanes: range, width: int) -> str:
     events, scale = kernel.events, width / _end(kernel)
     parts: list[Counter[str]] = [Counter() for _ in range(width)]
     for i, lane in enumerate(events.lane):
-        kind = kernel.kinds[events.kind[i]]
+        kind = kernel.kinds[events.kind_index[i]]
         if lane not in lanes or kind not in MARKS:
             continue
         begin, end = events.begin[i] * scale, events.end[i] * scale
@@ -142,7 +142,7 @@ def timelines_text(
 
 def _key(kernel: SimulatedKernelRecord) -> str:
     """What the marks mean that occur."""
-    kinds = Counter(kernel.kinds[kind] for kind in kernel.events.kind)
+    kinds = Counter(kernel.kinds[kind] for kind in kernel.events.kind_index)
     names = {"compute": "computes", "wait": "waits", "stuck": "waits forever", "send": "a copy to another device", "in flight": "a copy that hasn't ended"}  # fmt: skip
     found = [f"{MARKS[kind]} {text}" for kind, text in names.items() if kinds[kind]]
     if any(kinds[kind] for kind in ("in", "out", "within")):
@@ -193,7 +193,7 @@ def _rectangles(kernel: SimulatedKernelRecord, lane: int, y: int) -> Iterator[st
     events, scale = kernel.events, _PICTURE / _end(kernel)
     stretches: list[tuple[str, int, int]] = []
     for i, own in enumerate(events.lane):
-        kind = kernel.kinds[events.kind[i]]
+        kind = kernel.kinds[events.kind_index[i]]
         if own != lane or kind not in COLORS:
             continue
         first = int(events.begin[i] * scale)
