@@ -13,7 +13,7 @@ from pellucid._machine.tracing import name_of
 from pellucid.introspect import schema
 from pellucid.introspect.spans import source_record
 from pellucid.kernels.simulator.call import recorded
-from pellucid.kernels.simulator.machine import Core, Event, Machine, Wait
+from pellucid.kernels.simulator.machine import Core, Event, Machine
 from pellucid.kernels.simulator.params import InterpretParams, force_tpu_interpret_mode
 
 MAX_RUNS = 16
@@ -155,7 +155,7 @@ class _Run:
         # What never ends is drawn a bit further than all that does.
         forever = max([steps, *[each.time for each in machine.cores]]) * 1.1 + 0.5
         if machine.is_deadlocked and core.waiting is not None:
-            stuck = waits_for(core.waiting)
+            stuck = core.waiting.text()
             own.append(
                 _Mark(first, "stuck", core.time, forever, core.source, stuck, core.program, 0)
             )
@@ -304,12 +304,6 @@ def _join(marks: Sequence[_Mark]) -> list[_Mark]:
 
 def _busy(mark: _Mark) -> float:
     return mark.busy if mark.number > 1 else mark.end - mark.begin
-
-
-def waits_for(wait: Wait) -> str:
-    """What a core waits for, and what is there of it, in words."""
-    unit = " bytes" if wait.what == "dma_wait" else ""
-    return f"waits for {wait.value}{unit} of semaphore {wait.sem.name}, which has {wait.sem.count}"
 
 
 _DEVICE = re.compile(r" of device \d+(, core \d+)?|\[[\d, ]+\]$|`")

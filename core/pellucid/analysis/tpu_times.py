@@ -22,12 +22,12 @@ from pellucid.kernels.programs import GridKernel
 from pellucid.kernels.targets import TPU_CHIPS
 
 PROGRAM_SECONDS = 0.35e-6
-"""Overhead of a program of the grid: its position, the starts of its copies, and its waits."""
+"""Overhead of a program of the grid: its position, the starts of its copies, and its waits. About right; nothing here has measured it."""
 _TERA, _GIGA = 10**12, 10**9
 
 
 class MatrixUnit(NamedTuple):
-    """The arithmetic of a TensorCore, from the makers' tables; the clock follows from the peak."""
+    """The arithmetic of a TensorCore: the published peak, and a clock that is about right."""
 
     side: int
     """Rows and columns of a matrix unit."""
