@@ -10,7 +10,15 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid._machine.base import ArrayLike, DTypeLike, ShapeError, public_functions, strict_zip
+from pellucid._machine.base import (
+    ArrayLike,
+    DtypeError,
+    DTypeLike,
+    ShapeError,
+    dtypes,
+    public_functions,
+    strict_zip,
+)
 from pellucid._machine.ir import Primitive, ShapedArray, Traits, Zero, shaped_array
 from pellucid._machine.parallel.custom_partitioning import custom_partitioning
 from pellucid._machine.primitives import aligned_at, reshape
@@ -149,7 +157,8 @@ def scaled_matmul(
     one of float8_e4m3fn; else, and on other platforms, operands are multiplied by their scales first.
     Raises: ShapeError for scales that don't fit.
 
-    The result has dtype `preferred_element_type`. DtypeError for PRNG keys, ArgumentTypeError for lists and strings.
+    The result has dtype `preferred_element_type`, in which operands are multiplied by their scales: DtypeError for one of integers or
+    real numbers where an operand or a scale has fractions or imaginary parts, and for PRNG keys. ArgumentTypeError for lists and strings.
 
     >>> x, scales = jnp.ones((1, 2, 4)), jnp.full((1, 2, 1), 2.0)
     >>> scaled_matmul(x, x, scales, scales)
@@ -180,7 +189,18 @@ def scaled_matmul(
             ],
         )
     (lhs, lhs_scales), (rhs, rhs_scales) = operands
-    params = ScaledMatmulParams(np.dtype(preferred_element_type))
+    dtype = dtypes.check_user_dtype(preferred_element_type, "nn.scaled_matmul")
+    if isinstance(dtype, dtypes.ExtendedDType):
+        raise DtypeError("nn.scaled_matmul can only return numbers.", got=f"preferred_element_type={dtype.name}")  # fmt: skip
+    for x in (lhs, rhs, lhs_scales, rhs_scales):
+        loses_part = x.dtype.kind == "c" != dtype.kind
+        if loses_part or (dtypes.is_inexact(x.dtype) and not dtypes.is_inexact(dtype)):
+            raise DtypeError(
+                "nn.scaled_matmul multiplies in the dtype of its result, which doesn't have all parts of the operands' numbers.",
+                got=f"preferred_element_type={dtype.name}, an operand or scale of {x.dtype.name}",
+                do=f"Ask for {'complex64' if loses_part else 'float32'}, or convert the operand first.",
+            )
+    params = ScaledMatmulParams(dtype)
     return bind1(scaled_matmul_p, lhs, rhs, lhs_scales, rhs_scales, params=params)
 
 

@@ -1,6 +1,7 @@
 """Products of quantized operands are the reference's, with their gradients."""
 
 import re
+import warnings
 
 import numpy as np
 import pytest
@@ -8,7 +9,8 @@ from corpus import scaled_products as corpus
 
 import pellucid as pl
 import pellucid.numpy as jnp
-from pellucid import nn
+from pellucid import lax, nn
+from pellucid._machine.base.errors import DtypeError
 from pellucid._machine.compilation.pipeline import compile_without_devices
 from pellucid._machine.xla import plugins
 
@@ -194,3 +196,52 @@ def test_blocks_of_zeros_subnormals_and_infinities() -> None:
 def test_errors(call, error, message) -> None:
     with pytest.raises(error, match=message):
         call(np.ones((2, 20), np.float32))
+
+
+def ones_with_scales(dtype=np.float32):
+    x = np.ones((1, 2, 4), dtype)
+    return x, x, x[..., :2], x[..., :2]
+
+
+def test_names_of_dtypes_with_more_bits_are_those_that_are_available():
+    with warnings.catch_warnings(record=True) as found:
+        warnings.simplefilter("always")
+        result = nn.scaled_matmul(*ones_with_scales(), preferred_element_type=np.float64)
+    assert result.dtype == np.float32
+    assert len(found) == 1
+    assert nn.scaled_matmul(*ones_with_scales(), preferred_element_type=float).dtype == np.float32
+    assert (
+        nn.scaled_matmul(*ones_with_scales(np.int8), preferred_element_type=int).dtype == np.int32
+    )
+
+
+@pytest.mark.parametrize("position", range(4))
+def test_no_part_of_the_operands_numbers_is_dropped(position):
+    operands = [*ones_with_scales()]
+    operands[position] = operands[position] * (1 + 2j)
+    with pytest.raises(DtypeError, match="of complex64"):
+        nn.scaled_matmul(*operands)
+    result = nn.scaled_matmul(*operands, preferred_element_type="complex64")
+    assert np.array_equal(result, np.full((1, 2, 2), 4 + 8j))
+    operands = [*ones_with_scales(np.int8)]
+    operands[position] = operands[position] * np.float32(0.5)
+    with pytest.raises(DtypeError, match="of float32"):
+        nn.scaled_matmul(*operands, preferred_element_type=np.int32)
+    assert np.array_equal(nn.scaled_matmul(*operands), np.full((1, 2, 2), 2))
+
+
+@pytest.mark.parametrize("dtype", [None, "nope", pl.random.key(0).dtype])
+def test_only_dtypes_of_numbers(dtype):
+    with pytest.raises(DtypeError):
+        nn.scaled_matmul(*ones_with_scales(np.int8), preferred_element_type=dtype)
+
+
+def test_scaled_dot_drops_no_imaginary_parts_and_no_fractions():
+    x = np.ones((2, 4), np.float32)
+    for operands in ((x * 1j, x.T), (x, x.T * 1j)):
+        with pytest.raises(DtypeError, match="imaginary"):
+            lax.scaled_dot(*operands)
+    with pytest.raises(DtypeError, match="imaginary"):
+        lax.scaled_dot(x, x.T, lhs_scale=x[:, :2] * 1j)
+    with pytest.raises(DtypeError, match="fractions"):
+        lax.scaled_dot(x, x.T, preferred_element_type=np.int32)

@@ -595,7 +595,7 @@ def scaled_dot(
 
     A scale has the shape of its operand, but for contracted axes a divisor of their size; None means 1. By default
     matrices are multiplied, or, at rank 3, batches of them. The result is bfloat16 unless `preferred_element_type` is given.
-    Raises ShapeError for operands that don't fit.
+    Raises ShapeError for operands that don't fit, DtypeError for complex ones, and for a result of integers.
 
     >>> scaled_dot(np.ones((2, 64)), np.ones((64, 3)), lhs_scale=np.full((2, 2), 0.5)).dtype
     dtype(bfloat16)
@@ -618,6 +618,19 @@ def scaled_dot(
         )
     ]
     preferred = preferred_dtype(preferred_element_type, "scaled_dot") or _BF16
+    if not dtypes.is_inexact(preferred):
+        raise DtypeError(
+            "scaled_dot multiplies in bfloat16, so that its result has fractions.",
+            got=f"preferred_element_type={preferred.name}",
+            do="Ask for float32, and round the result.",
+        )
+    for x in map(type_of, (lhs, rhs, *scales)):
+        if x.dtype.kind == "c":
+            raise DtypeError(
+                "scaled_dot multiplies in bfloat16, which has no imaginary parts.",
+                got=x.text(),
+                do="Multiply real and imaginary parts by themselves.",
+            )
     return bind1(scaled_dot_p, lhs, rhs, *scales, params=ScaledDotParams(numbers, preferred))
 
 
