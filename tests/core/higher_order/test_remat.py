@@ -161,6 +161,11 @@ WITHIN = {
     "shard_map of scalars": lambda x: pellucid.shard_map(lambda v: jnp.sin(jnp.vdot(v, v))[None], **_OVER_ROWS)(jnp.stack([x[0], x[1]])),
     "shard_map unchecked": lambda x: pellucid.shard_map(lambda v: _layer(v[0])[None], check_vma=False, **_OVER_ROWS)(jnp.stack([x, x / 2])),
     "jit": jit(lambda x: lax.fori_loop(0, 2, lambda i, c: _layer(c), x)),
+    "loop in a loop": lambda x: lax.fori_loop(0, 2, lambda i, c: lax.fori_loop(0, 3, lambda j, d: _layer(d), c), x),
+    "branch in a loop": lambda x: lax.fori_loop(0, 3, lambda i, c: lax.cond(i > 1, _layer, lambda c: _layer(c.T), c), x),
+    "loop in a branch": lambda x: lax.cond(x[0, 0] > 0, lambda x: lax.fori_loop(0, 3, lambda i, c: _layer(c), x), jnp.sin, x),
+    "loop in shard_map": lambda x: pellucid.shard_map(lambda v: lax.fori_loop(0, 3, lambda i, c: _layer(c), v[0])[None], **_OVER_ROWS)(jnp.stack([x, x / 2])),
+    "shard_map in a loop": lambda x: lax.fori_loop(0, 2, lambda i, c: pellucid.shard_map(lambda v: _layer(v[0])[None], **_OVER_ROWS)(c), jnp.stack([x, x / 2])),
 }  # fmt: skip
 
 
@@ -184,6 +189,17 @@ def test_what_a_policy_keeps_within_an_equation_is_not_computed_again(name: str)
     np.testing.assert_allclose(
         curvature(grad(total(policies.dots_saveable))), curvature(plain), 1e-4, 1e-5
     )
+
+
+def test_branches_keep_their_values_in_rows_of_equal_types() -> None:
+    def total(x):
+        branches = [_layer, lambda x: _layer(x.T), lambda x: _layer(x[:2, :2]).sum() + x, jnp.sin]
+        return lax.switch(jnp.int32(x[0, 0]), branches, x).sum()
+
+    x = np.ones((3, 3), "float32")
+    kept = saved_residuals(checkpoint(total, policy=policies.dots_saveable), x)
+    shapes = [aval.shape for aval, source in kept if "argument" not in source]
+    assert sorted(shapes) == [(2, 2), (3, 3)]
 
 
 def test_names_within_an_equation_are_kept_and_moved_away() -> None:

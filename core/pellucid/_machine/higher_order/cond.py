@@ -183,26 +183,37 @@ class Cond(Linearized, Shown, Structured[CondParams]):
         linear = params._replace(branches=parts.linear)
         return with_linear_part(trace, self, results, parts.mask, operands, linear)
 
-    def split_at(self, params, choose):
-        parts = [choose(branch.jaxpr) for branch in params.branches]
-        rows = [(v.aval, how) for _, chosen in parts for v, how in chosen.items()]
+    def split_at(self, params, split):
+        parts = [split(branch.jaxpr) for branch in params.branches]
+        # Values of several branches share a row, as one of them runs: for each branch, which of its values is in which row.
+        rows: list[tuple[Any, Any]] = []
+        values_of: list[dict[int, Var]] = []
+        for *_, chosen in parts:
+            own: dict[int, Var] = {}
+            for variable, how in chosen.items():
+                row = (variable.aval, how)
+                place = next((i for i, r in enumerate(rows) if r == row and i not in own), None)
+                if place is None:
+                    place = len(rows)
+                    rows.append(row)
+                own[place] = variable
+            values_of.append(own)
         if not rows:
             return None
         known: list[ClosedJaxpr] = []
         again: list[ClosedJaxpr] = []
-        first = 0
-        for body, chosen in parts:
-            # Of all branches' values, those from `first` to before `last` are this branch's.
-            last = first + len(chosen)
-            known.append(_with_rows(body, [*chosen], [aval for aval, _ in rows], first))
-            own = with_variables_as_inputs(body, [*chosen], body.outvars)
-            n = len(body.invars)
-            others = [Var(aval) for aval, _ in (*rows[:first], *rows[last:])]
-            inputs = [*own.invars[:n], *others[:first], *own.invars[n:], *others[first:]]
-            again.append(ClosedJaxpr(own.replace(invars=inputs, debug=None)))
-            first = last
-        split = (params._replace(branches=tuple(programs)) for programs in (known, again))
-        return (*split, rows)
+        for (forward, recomputed, _), own in strict_zip(parts, values_of):
+            known.append(_with_rows(forward, own, [aval for aval, _ in rows]))
+            program = with_variables_as_inputs(recomputed, [*own.values()], recomputed.outvars)
+            n = len(recomputed.invars)
+            # Before: the branch's operands, its own values. After: operands, a value for each row, of which it uses its own.
+            inputs = dict(strict_zip(own, program.invars[n:]))
+            taken = [inputs.get(i) or Var(aval) for i, (aval, _) in enumerate(rows)]
+            again.append(
+                ClosedJaxpr(program.replace(invars=[*program.invars[:n], *taken], debug=None))
+            )
+        both = (params._replace(branches=tuple(programs)) for programs in (known, again))
+        return (*both, rows)
 
     def transpose(self, cotangents, operands, params):
         # `linear` has a flag per operand, `avals` an entry per result; `residuals` begins with the index.
@@ -382,21 +393,20 @@ def _with_shared_residuals(
     return stage_open(branch, jaxpr.in_avals, jaxpr.debug)[0]
 
 
-# Batches ------------------------------------------------------------------------------------------------
-
-
-def _with_rows(body: Jaxpr, own: Sequence[Any], avals: Avals, first: int) -> ClosedJaxpr:
-    """The branch with the values `own` as further results of types `avals` from number `first` on; the others are zeros."""
+def _with_rows(body: Jaxpr, own: dict[int, Var], avals: Avals) -> ClosedJaxpr:
+    """The branch with rows of types `avals` as further results: the values of its `own` variables, and zeros in other rows."""
     n = len(body.outvars)
-    with_own = body.replace(outvars=[*body.outvars, *own], debug=None)
+    with_own = body.replace(outvars=[*body.outvars, *own.values()], debug=None)
 
-    def run(*operands):
+    def branch(*operands):
         values = replay(with_own, (), *operands)
-        rows = [zeros(aval) for aval in avals]
-        rows[first : first + len(own)] = values[n:]
-        return [*values[:n], *rows]
+        rows = dict(strict_zip(own, values[n:]))
+        return [*values[:n], *(rows[i] if i in rows else zeros(a) for i, a in enumerate(avals))]
 
-    return stage_open(run, body.in_avals, body.debug)[0]
+    return stage_open(branch, body.in_avals, body.debug)[0]
+
+
+# Batches ------------------------------------------------------------------------------------------------
 
 
 def _all_branches(

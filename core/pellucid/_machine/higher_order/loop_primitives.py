@@ -195,13 +195,13 @@ class Scan(Linearized, Structured[ScanParams]):
         operands = (*fixed, *t_carry, *per_step, *nonzero(t_xs))
         return with_linear_part(trace, self, results, parts.mask, operands, linear)
 
-    def split_at(self, params, choose):
-        body, chosen = choose(params.jaxpr.jaxpr)
+    def split_at(self, params, split):
+        forward, again, chosen = split(params.jaxpr.jaxpr)
         if not chosen:
             return None
         # Further results of a step are stacked, as are further operands.
-        known = ClosedJaxpr(body.replace(outvars=[*body.outvars, *chosen], debug=None))
-        again = ClosedJaxpr(with_variables_as_inputs(body, [*chosen], body.outvars))
+        known = ClosedJaxpr(forward.replace(outvars=[*forward.outvars, *chosen], debug=None))
+        again = ClosedJaxpr(with_variables_as_inputs(again, [*chosen], again.outvars))
         rows = [(stacked_type(v.aval, params.length), how) for v, how in chosen.items()]
         return params._replace(jaxpr=known), params._replace(jaxpr=again), rows
 

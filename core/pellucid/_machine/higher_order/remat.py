@@ -216,7 +216,7 @@ def _split_at_saved(body: Jaxpr, policy: Policy | None) -> tuple[Jaxpr, Jaxpr, S
             if how := _how_saved(equation, policy):
                 saved.update((v, how) for v in equation.results)
             elif isinstance(primitive, Structured) and (
-                parts := primitive.split_at(equation.params, _saved_within(policy))
+                parts := primitive.split_at(equation.params, _split_within(policy))
             ):
                 known, recomputed, rows = parts
                 kept = {Var(aval): how for aval, how in rows}
@@ -230,19 +230,9 @@ def _split_at_saved(body: Jaxpr, policy: Policy | None) -> tuple[Jaxpr, Jaxpr, S
     return body.replace(equations=forward), body.replace(equations=again), saved
 
 
-def _saved_within(policy: Policy) -> Callable[[Jaxpr], tuple[Jaxpr, Saved]]:
-    """A function that inlines the calls of an equation's program, and finds the variables that the policy saves there."""
-
-    def choose(program: Jaxpr) -> tuple[Jaxpr, Saved]:
-        body = without_calls(program, remat_p)
-        return body, {
-            v: how
-            for equation in body.equations
-            if (how := _how_saved(equation, policy))
-            for v in equation.results
-        }
-
-    return choose
+def _split_within(policy: Policy) -> Callable[[Jaxpr], tuple[Jaxpr, Jaxpr, Saved]]:
+    """A function that inlines the calls of an equation's program, and splits it at what the policy saves there."""
+    return lambda program: _split_at_saved(without_calls(program, remat_p), policy)
 
 
 def _how_saved(equation: Equation, policy: Policy) -> bool | Offloadable:

@@ -78,12 +78,12 @@ class Structured(Masked, OnReferences, HigherOrderPrimitive[P]):
     def slots(self, params) -> Slots:
         raise self.missing("slots")
 
-    def split_at(self, params: P, choose: Callable[[Jaxpr], Any]) -> Any:
+    def split_at(self, params: P, split: Callable[[Jaxpr], Any]) -> Any:
         """The split of an equation at values within its programs, for `checkpoint`; None if there are none, or no way to split.
 
-        `choose` gives a program with its calls inlined, and its variables that are saved, each with how. Returns the params
-        of the equation with these values as further last results, those of the equation that takes them as further last
-        operands and computes the rest, and (type, how) of each.
+        `split` gives a program with its calls inlined as it runs forward and as it is recomputed, and the variables of the
+        first that are saved, each with how. Returns the params of the equation with these values as further last results,
+        those of the equation that takes them as further last operands and computes the rest, and (type, how) of each.
         """
         return None
 

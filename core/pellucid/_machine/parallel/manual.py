@@ -301,14 +301,14 @@ class ShardMap(
         operands = (*parts.residuals(primals, results), *nonzero(tangents))
         return with_linear_part(trace, self, results, parts.nonzero_out, operands, linear)
 
-    def split_at(self, params, choose):
+    def split_at(self, params, split):
         # Values of chosen variables leave, and enter again, joined from all positions as residuals are.
-        body, chosen = choose(params.jaxpr.jaxpr)
+        body, recomputed, chosen = split(params.jaxpr.jaxpr)
         if not chosen:
             return None
         n = len(body.outvars)
         known = body.replace(outvars=[*body.outvars, *chosen], debug=None)
-        again = with_variables_as_inputs(body, [*chosen], body.outvars)
+        again = with_variables_as_inputs(recomputed, [*chosen], body.outvars)
         with params.scope():
             specs, joined = _specs_of_rows(params, known, n)
             forward = _with_vectors(ClosedJaxpr(known), results=[False] * n + joined)
