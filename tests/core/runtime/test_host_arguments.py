@@ -254,3 +254,12 @@ def test_constants_that_are_awaited_leave_no_time_to_write():
         results.append(f(x))
         x[...] = -1
     assert [r.tolist() for r in results] == [[i] * 16 for i in range(6)]
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int32, np.float32, np.complex64])
+@pytest.mark.parametrize("shape", [(), (2,)])
+def test_descriptions_of_arrays_have_no_values(shape, dtype):
+    described = pl.ShapeDtypeStruct(shape, dtype)
+    for run in (pl.device_put, pl.jit(lambda x: x), jnp.array, lambda x: jnp.where(x, 1, 2)):
+        with pytest.raises(ArgumentTypeError, match="the values of an array, not its description"):
+            run(described)

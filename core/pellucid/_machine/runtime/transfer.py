@@ -28,7 +28,7 @@ from pellucid._machine.base import (
     tree_map,
 )
 from pellucid._machine.base.late import late
-from pellucid._machine.ir import Operands, ShapedArray, aval_at, physical, shaped_array
+from pellucid._machine.ir import Described, Operands, ShapedArray, aval_at, physical, shaped_array
 from pellucid._machine.sharding import (
     Mesh,
     NamedSharding,
@@ -161,6 +161,13 @@ def put_host(
 
 
 def _as_numpy(value, dtype) -> np.ndarray:
+    if isinstance(value, Described) and not hasattr(value, "__array__"):
+        # NumPy would take any object for a bool.
+        raise ArgumentTypeError(
+            "a function that runs needs the values of an array, not its description.",
+            got=f"got {value!r}"[:200],
+            do="Pass an array; `pl.eval_shape`, `pl.make_jaxpr` and `lower` of jitted functions take descriptions.",
+        )
     try:
         return np.asarray(value, dtype=dtype)
     except OverflowError:
