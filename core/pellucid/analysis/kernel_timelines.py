@@ -44,11 +44,17 @@ def kernel_timelines(
     >>> run.steps, run.copied_bytes  # 4 KiB in, 1024 elements, 4 KiB out
     (11.0, 8192)
     """
+    if params is not None and not isinstance(params, InterpretParams):
+        raise ArgumentTypeError(
+            "timeline: params are those of the simulator.",
+            got=f"got {type(params).__name__}",
+            do="Write params=tpu.InterpretParams(detect_races=True), or leave them out.",
+        )
     with recorded() as machines, force_tpu_interpret_mode(params or InterpretParams()):
         try:
             block_until_ready(function(*args))
-        except Exception:
-            if all(machine.failure is None for machine in machines):
+        except Exception as error:
+            if all(machine.failure is not error for machine in machines):
                 raise
     return machine_timelines(machines, name_of(function))
 
@@ -58,7 +64,8 @@ def machine_timelines(machines: Sequence[Any], name: str = "") -> schema.KernelT
     if not all(isinstance(machine, Machine) for machine in machines):
         raise ArgumentTypeError(
             "the timeline needs a function, or machines of the simulator.",
-            got=f"{[type(m).__name__ for m in machines]}"[:80],
+            got=f"got {', '.join([type(each).__name__ for each in machines])}"[:80],
+            do="Write pl.viz.timeline(f)(x).",
         )
     runs = _runs(machines)
     shown = [_Run(run).record() for run in runs[:MAX_RUNS]]

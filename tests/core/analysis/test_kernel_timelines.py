@@ -1,5 +1,6 @@
 """Records of runs in the simulator: what cores and copies did when."""
 
+import contextlib
 import itertools
 
 import numpy as np
@@ -9,7 +10,7 @@ import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid.analysis import kernel_timelines, machine_timelines
 from pellucid.analysis.kernel_timelines import MAX_EVENTS
-from pellucid.errors import ArgumentTypeError
+from pellucid.errors import ArgumentTypeError, CheckError
 from pellucid.experimental import pallas
 from pellucid.experimental.pallas import BlockSpec, Buffered, pallas_call, tpu
 from pellucid.kernels.simulator.call import recorded
@@ -208,6 +209,25 @@ def test_errors_of_the_function_are_raised():
         kernel_timelines(fails, X)
 
 
+def test_errors_of_the_function_after_a_failure_that_it_caught_are_raised():
+    def fails(x):
+        with contextlib.suppress(CheckError):
+            pallas_call(waits, X, scratch_shapes=[tpu.SemaphoreType.REGULAR])(x)
+        raise KeyError("the user's")
+
+    def waits(x_ref, o_ref, sem):
+        o_ref[...] = x_ref[...]
+        pallas.semaphore_wait(sem)
+
+    with pytest.raises(KeyError, match="the user's"):
+        kernel_timelines(fails, X)
+
+
+def test_settings_are_those_of_the_simulator():
+    with pytest.raises(ArgumentTypeError, match=r"params are those of the simulator.\n *got bool"):
+        kernel_timelines(pallas_call(double, X), X, params=True)
+
+
 def test_long_runs_join_what_lies_close_together():
     [run] = samples.long_ring().kernels
     assert run.event_count > len(run.events.lane) <= MAX_EVENTS
@@ -232,5 +252,6 @@ def test_machines_and_nothing_else():
     [run] = machine_timelines(machines).kernels
     assert run.name == "double"
     assert machine_timelines([]).kernels == []
-    with pytest.raises(ArgumentTypeError, match="machines of the simulator"):
+    message = r"machines of the simulator.\n *got ndarray\n *Write pl.viz.timeline"
+    with pytest.raises(ArgumentTypeError, match=message):
         machine_timelines([X])
