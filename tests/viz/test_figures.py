@@ -21,6 +21,7 @@ from pellucid_viz import formatters
 from pellucid_viz.figure import Figure, carries_viewer, mime_type
 from pellucid_viz.render.html import record_of
 from pellucid_viz.render.picture import tiles_picture
+from tests.introspect import sample_runs
 
 
 def f(x):
@@ -180,11 +181,42 @@ def test_a_grid_says_in_red_what_is_wrong_and_lists_its_operands():
 def test_a_timeline_says_in_red_what_failed_and_draws_the_run():
     figure = pl.viz.timeline(stuck)(X)
     assert '<pre class="pl-removed">a deadlock' in figure.static
-    # Its block comes, for which it waits, and then it waits forever.
-    assert figure.static.count("<rect") == 3
+    # Its block comes, for which it waits, and then it waits forever; the legend names these three.
+    assert figure.static.count("<path") == figure.static.count("<rect") == 3
+    for name in ("waits", "waits forever", "copy into fast memory"):
+        assert f">{name}</text>" in figure.static
+    assert "steps up to the error" in repr(figure)
     assert "line of yours" not in repr(figure)
     assert "no kernel ran" in repr(pl.viz.timeline(f)(X))
     assert "no kernel ran" in pl.viz.timeline([]).static
+
+
+def test_a_timeline_in_text_says_what_its_characters_are_too_coarse_for():
+    text = repr(Figure(sample_runs.long_ring()))
+    assert "#" not in text
+    assert "no character (16.07 steps) is mostly that: computes, a copy in flight" in text
+
+
+def test_a_timeline_draws_each_stretch_where_it_is():
+    record = sample_runs.long_ring()
+    paths = re.findall(r'<path d="([^"]*)" style="fill:var\(--pl-(\w+)', Figure(record).static)
+    sends = [path for path, color in paths if color == "collective"]
+    assert len(sends) == 8
+    [run] = record.kernels
+    begins = [float(begin) for begin in re.findall(r"M([\d.]+) ", sends[0])]
+    # A copy of two steps and one more, then a computation of one.
+    assert len(begins) == 256
+    step = 640 / run.steps
+    np.testing.assert_allclose(np.diff(begins), 4 * step, atol=0.11)
+
+
+def test_a_timeline_says_how_many_cores_it_leaves_out():
+    record = sample_runs.blocks()
+    [run] = record.kernels
+    run = dataclasses.replace(run, device_count=18, cores=run.cores * 18)
+    figure = Figure(dataclasses.replace(record, kernels=[run]))
+    assert "and 2 more cores" in repr(figure)
+    assert "and 2 more cores" in figure.static
 
 
 def test_what_is_no_function_is_refused():

@@ -66,7 +66,7 @@ STYLE = f"""<style>
 .pellucid-static i{{font-style:normal;font-weight:600}}
 .pellucid-static small{{opacity:.75}}
 .pl-amber{{background:var(--pl-amber-soft)!important}}.pl-added{{background:var(--pl-added-soft)}}
-.pl-removed{{background:var(--pl-removed-soft)}}
+.pl-removed{{background:var(--pl-removed-soft)}}p.pl-removed{{white-space:pre-line}}
 .pl-level{{max-width:100%;height:auto;font:12px ui-monospace,Menlo,Consolas,monospace}}
 .pl-level text{{text-anchor:middle;fill:currentColor}}.pl-level .pl-title{{font-weight:600}}
 .pl-level .pl-subtitle{{font-size:10.5px;opacity:.75}}

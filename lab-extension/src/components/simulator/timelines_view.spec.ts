@@ -41,6 +41,7 @@ test('says what ended a run, and shows that run first', () => {
   const view = viewOf('runs_blocks', 'runs_deadlock');
   expect(texts(view, '.pl-run-fault')[0]).toContain('a deadlock in the kernel `waits_first`');
   expect(texts(view, 'option')).toEqual(['run 1 of 2: double', 'run 2 of 2: waits_first']);
+  expect(texts(view, '.pl-chip')[1]).toBe('4 steps up to the error');
   const choice = view.querySelector('select')!;
   choice.value = '0';
   choice.dispatchEvent(new Event('change'));

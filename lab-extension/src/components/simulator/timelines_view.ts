@@ -358,7 +358,7 @@ function chipsOf(record: SimulatedKernelRecord): string[] {
   return [
     counted(record.device_count, 'device'),
     cores.length > record.device_count ? counted(cores.length, 'core') : '',
-    stepsText(steps),
+    `${stepsText(steps)}${record.fault === '' ? '' : ' up to the error'}`,
     whole > 0 ? `${percent(sum('compute_steps'), whole)} computing` : '',
     whole > 0 ? `${percent(sum('wait_steps'), whole)} waiting` : '',
     record.copied_bytes > 0 ? `${quantity(record.copied_bytes, 'B')} copied` : '',
