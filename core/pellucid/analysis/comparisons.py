@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import itertools
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -61,7 +60,7 @@ def lens(function: Callable[..., Any], *args: Any) -> LensRecord:
     traced = jitted.trace(*args)  # pyright: ignore[reportFunctionMemberAccess]  # a jitted function has it
     lowered = traced.lower()
     before, middle, after = program(traced), program(lowered), program(lowered.compile())
-    kernels = _kernel_stages(traced.jaxpr.jaxpr, traced.fun_name)
+    kernels, refusals = _kernel_stages(traced.jaxpr.jaxpr, traced.fun_name)
     stages = [before, middle, after, *[stage.program for stage in kernels]]
     return LensRecord(
         name=traced.fun_name,
@@ -76,7 +75,9 @@ def lens(function: Callable[..., Any], *args: Any) -> LensRecord:
                 if each.dialect in ("triton", "mosaic")
             ],
         ],
-        notes=["", "", "", *[stage.note for stage in kernels]] if kernels else [],
+        notes=["", "", " ".join(refusals), *[stage.note for stage in kernels]]
+        if kernels or refusals
+        else [],
     )
 
 
@@ -87,17 +88,18 @@ class _Stage(NamedTuple):
     note: str
 
 
-def _kernel_stages(jaxpr: Jaxpr, name: str) -> list[_Stage]:
-    """The kernels for Triton and for TPUs that a program calls, as devices run them; without those that can't be lowered.
+def _kernel_stages(jaxpr: Jaxpr, name: str) -> tuple[list[_Stage], list[str]]:
+    """(the kernels for Triton and for TPUs that a program calls, as devices run them; why others of them can't be lowered).
 
     A kernel for Triton is followed by its PTX if something installed compiles it.
     """
     found: list[list[_Stage]] = []
+    refusals: list[str] = []
     for each in programs_within(jaxpr):
         for equation in each.equations:
             if is_kernel(equation) and equation.params.is_own and len(found) < MAX_KERNELS:
                 kernel = equation.params.kernel
-                with contextlib.suppress(UnsupportedError):
+                try:
                     if isinstance(kernel.compiler_params, triton.CompilerParams):
                         program = triton_program(kernel, key=f"{name}:triton:{len(found)}")
                         key = f"{name}:ptx:{len(found)}"
@@ -105,7 +107,9 @@ def _kernel_stages(jaxpr: Jaxpr, name: str) -> list[_Stage]:
                     elif isinstance(kernel.compiler_params, tpu.CompilerParams):
                         line, key = describe(equation.source), f"{name}:mosaic:{len(found)}"
                         found.append([_in_mosaic(*mosaic_program(kernel, line=line, key=key))])
-    return [*itertools.chain(*found)]
+                except UnsupportedError as error:
+                    refusals.append(" ".join(str(error).split()))
+    return [*itertools.chain(*found)], refusals
 
 
 def _in_mosaic(program: ProgramRecord, vmem: Sequence[tuple[str, int]]) -> _Stage:

@@ -299,7 +299,7 @@ class LensRecord(ViewRecord):
     programs: list[ProgramRecord]
     links: list[LinkRecord]
     notes: list[str] = field(default_factory=list[str])
-    """For each program a sentence to show beside its title, empty for most: what a kernel needs of a GPU. May be shorter."""
+    """For each program a sentence to show beside its title, empty for most: what a kernel needs of a device, or at the optimized program, why one isn't shown. May be shorter."""
     schema_version: int = SCHEMA_VERSION
     kind: Literal["lens"] = "lens"
 

@@ -232,7 +232,7 @@ export interface LensRecord {
   readonly programs: readonly ProgramRecord[];
   readonly links: readonly LinkRecord[];
   /**
-   * For each program a sentence to show beside its title, empty for most: what a kernel needs of a GPU. May be shorter.
+   * For each program a sentence to show beside its title, empty for most: what a kernel needs of a device, or at the optimized program, why one isn't shown. May be shorter.
    */
   readonly notes: readonly string[];
   readonly schema_version: number;

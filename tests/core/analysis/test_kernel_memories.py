@@ -104,6 +104,16 @@ def test_a_lens_shows_kernels_for_tpus_by_line():
     assert record.links[3].relation == "lower"
 
 
+def test_a_lens_says_why_a_kernel_is_not_shown():
+    def inverts(x_ref, o_ref):
+        o_ref[...] = pl.numpy.linalg.inv(x_ref[...])
+
+    x = np.eye(128, dtype=np.float32)
+    record = lens(pallas_call(inverts, x, compiler_params=tpu.CompilerParams()), x)
+    assert [p.dialect for p in record.programs] == ["jaxpr", "stablehlo", "hlo"]
+    assert record.notes[2].startswith("the kernel `inverts` can't be lowered to TPUs: there is no")
+
+
 def test_a_lens_ties_what_a_pipeline_becomes_to_its_lines():
     def body(x_ref, o_ref):
         o_ref[...] = x_ref[...] * 2

@@ -5,7 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
-from pellucid._machine.base import ArgumentValueError, UnsupportedError, dtypes, strict_zip
+from pellucid._machine.base import (
+    ArgumentValueError,
+    UnsupportedError,
+    bytes_text,
+    dtypes,
+    strict_zip,
+)
 from pellucid._machine.base.dims import Symbol
 from pellucid.kernels.lowering.programs import begins_by_writing
 from pellucid.kernels.mappings import BlockMapping, buffers_of
@@ -27,7 +33,6 @@ from .tiles import fitting_block, has_dtype, tile_of
 from .windows import has_single_rows, in_rows, is_moved, memory_of
 
 _SEMANTICS = ("parallel", "arbitrary", "core_parallel")
-_MIB = 1 << 20
 
 
 def check(kernel: GridKernel, line: str | None) -> None:
@@ -209,8 +214,8 @@ class _Checks(NamedTuple):
         name, largest = max(parts, key=lambda part: part[1])
         lines = {m.name: m.spec.line for m in (*self.kernel.inputs, *self.kernel.results)}
         raise self.refused(
-            f"its blocks and scratch need {total / _MIB:.1f} MiB of VMEM, and {where} {limit / _MIB:.1f} MiB.",
-            f"{name} needs the most: {largest / _MIB:.1f} MiB",
+            f"its blocks and scratch need {bytes_text(total)} of VMEM, and {where} {bytes_text(limit)}.",
+            f"{name} needs the most: {bytes_text(largest)}",
             lines.get(name),
             "Make blocks smaller, with a larger grid, or leave arrays in HBM and copy parts.",
         )

@@ -219,4 +219,5 @@ export const memoriesStyle = `
 .pl-memory-over { color: var(--pl-removed); }
 .pl-memory-swatch { display: inline-block; width: 10px; height: 10px; margin-right: 6px; border-radius: 2px; }
 .pl-memories code { font: 11px var(--pl-code); }
+@container pl-root (min-width: 480px) { .pl-memories .pl-table td:nth-child(2) { overflow-wrap: normal; } }
 `;
