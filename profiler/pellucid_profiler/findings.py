@@ -184,9 +184,8 @@ def _uneven_constraints(session: SessionTables) -> Iterator[Finding]:
     largest = max(constraints, key=lambda each: each.whole_bytes, default=None)
     if largest is not None:
         n_others = len(constraints) - 1
-        others = (
-            f" {count_text(n_others, 'other constraint')} can't be met either." if n_others else ""
-        )
+        # A constraint may ask for uneven parts along several dimensions.
+        others = f" So it is with {count_text(n_others, 'other cut')}." if n_others else ""
         yield Finding(
             largest.problem + others,
             _line(session, largest.place),

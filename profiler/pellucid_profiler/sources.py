@@ -138,7 +138,7 @@ class ProgramInfo(NamedTuple):
     instructions: dict[str, InstructionInfo]
     """By name; only instructions that ran."""
     uneven: Sequence[UnevenConstraint] = ()
-    """The program's constraints that can't be met evenly."""
+    """The program's constraints that can't be met evenly, one for each dimension, but for those that cost no memory."""
 
     def places(self) -> Iterator[SourceLine]:
         """The source lines of its instructions. Programs of eager operations have none, because all lines share them."""
@@ -218,6 +218,7 @@ class ProgramReader:
                 cut.place and SourceLine(cut.place.file, cut.place.line, cut.place.function),
             )
             for cut in cuts
+            if cut.device_bytes < cut.whole_bytes  # else padding would gain nothing
         ]  # fmt: skip
 
     def _info(self, kernel: analysis.Kernel) -> InstructionInfo:

@@ -313,6 +313,20 @@ def test_a_constraint_that_cannot_be_met_is_told_as_the_sharding_view_tells_it(t
     assert "can't be met" not in texts(recorded.wait())
 
 
+def test_uneven_cuts_are_counted_by_dimension_and_cost_memory() -> None:
+    mesh = pl.make_mesh((2, 4), ("a", "b"), axis_types=(pl.sharding.AxisType.Auto,) * 2)
+    blocks = pl.NamedSharding(mesh, pl.P("a", "b"))
+    step = pl.jit(lambda x: pl.lax.with_sharding_constraint(x * 2, blocks))
+    with profile() as recorded:
+        step(jnp.ones((3, 7))).block_until_ready()
+    [finding] = [each for each in findings(recorded.wait()) if "constraint" in each.text]
+    # Two rows of two columns on each device, if both dimensions were padded.
+    assert finding.text.endswith("84 B instead of 16 B. So it is with 1 other cut.")
+    with profile() as recorded:
+        step(jnp.ones((1, 1))).block_until_ready()
+    assert "can't be met" not in texts(recorded.wait())
+
+
 def test_an_empty_session_has_no_findings() -> None:
     with profile() as recorded:
         pass

@@ -29,7 +29,7 @@ class UnevenCut(NamedTuple):
     whole_bytes: int
     """Bytes of the value, which each device holds where it is a result: results aren't cut unevenly."""
     device_bytes: int
-    """Bytes of a part on each device if the dimension were padded."""
+    """Bytes of a part on each device if all dimensions that are cut unevenly were padded."""
     place: source.SourceFrame | None
     """The user's line; None if it isn't known."""
 
@@ -61,10 +61,11 @@ def uneven_cuts_of(equation: Equation) -> Iterator[UnevenCut]:
     aval: Any = equation.operands[0].aval  # type: ignore[union-attr]
     counts = tiles(equation.params.sharding, aval.ndim).counts
     total = aval.size * aval.dtype.itemsize
+    largest = [-(-size // parts) for size, parts in zip(aval.shape, counts, strict=True)]
+    part = math.prod(largest) * aval.dtype.itemsize
     for dim, (size, parts) in enumerate(zip(aval.shape, counts, strict=True)):
         if size % parts:
             padded = -(-size // parts) * parts
-            part = math.ceil(total // max(size, 1) * padded / math.prod(counts))
             place = source.user_frame(equation.source)
             yield UnevenCut(aval.text(), dim, size, parts, padded, total, part, place)
 
