@@ -293,14 +293,16 @@ def timeline(x: Any, *, params: Any = None) -> Any:
     `timeline(f)(*args)` runs `f` with its kernels in the simulator, with `params` (`tpu.InterpretParams`) for calls that state none. A run that
     fails is shown up to there, with the error and the cores that wait forever. Runs that `simulator.call.recorded` has collected are shown at once.
 
+    Raises: ArgumentTypeError for other `params`, or for what is neither a function nor runs.
+
     >>> from pellucid.experimental.pallas import BlockSpec, pallas_call
     >>> def double(x_ref, o_ref):
     ...     o_ref[...] = x_ref[...] * 2
     >>> x, row = jnp.zeros((32, 128)), BlockSpec((8, 128), lambda i: (i, 0))
     >>> print(timeline(pallas_call(double, x, grid=4, in_specs=[row], out_specs=row))(x))
-    kernel `double` on 1 device: 26 steps
-      cores compute 15.4 % of the time and wait 84.6 %
-      32.0 KiB copied
+    kernel `double` on 1 device: 18 steps
+      cores compute 22.2 % of the time and wait 77.8 %
+      32 KiB copied
       ...
     """
     if is_function(x):

@@ -36,6 +36,8 @@ def kernel_timelines(
     `params` are those of the simulator, for kernels whose calls state none. A run that fails is in the record up to
     there, with its error: a deadlock, a race, an access out of bounds. Other errors of the function are raised.
 
+    Raises: ArgumentTypeError for other `params`.
+
     >>> from pellucid.experimental.pallas import pallas_call
     >>> def double(x_ref, o_ref):
     ...     o_ref[...] = x_ref[...] * 2
@@ -44,7 +46,7 @@ def kernel_timelines(
     >>> run.steps, run.copied_bytes  # 4 KiB in, 1024 elements, 4 KiB out
     (11.0, 8192)
     """
-    if params is not None and not isinstance(params, InterpretParams):
+    if params is not None and not isinstance(params, InterpretParams):  # pyright: ignore[reportUnnecessaryIsInstance]  # of users
         raise ArgumentTypeError(
             "timeline: params are those of the simulator.",
             got=f"got {type(params).__name__}",

@@ -821,7 +821,7 @@ class UnevenCutRecord(Record):
     """Index of the constraint."""
     site: int
     device_bytes: int
-    """Bytes of a part on each device if the dimension were padded to `padded`."""
+    """Bytes of a part on each device if all dimensions that are cut unevenly were padded."""
     whole_bytes: int
     """Bytes that each device holds where the value is a result, which isn't cut then."""
     padded: int

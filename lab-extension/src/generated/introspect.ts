@@ -708,7 +708,7 @@ export interface UnevenCutRecord {
   /** Index of the constraint. */
   readonly equation: number;
   readonly site: number;
-  /** Bytes of a part on each device if the dimension were padded to `padded`. */
+  /** Bytes of a part on each device if all dimensions that are cut unevenly were padded. */
   readonly device_bytes: number;
   /** Bytes that each device holds where the value is a result, which isn't cut then. */
   readonly whole_bytes: number;
