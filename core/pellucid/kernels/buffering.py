@@ -5,12 +5,18 @@ Elsewhere nothing runs beside a program, so its definition, which reads and writ
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from pellucid._machine.base import Function, UnsupportedError, strict_zip
+from pellucid._machine.base import (
+    ArgumentTypeError,
+    Function,
+    UnsupportedError,
+    strict_zip,
+)
 from pellucid._machine.higher_order.calls import Defined, JitParams
 from pellucid._machine.higher_order.loops import fori_loop
 from pellucid._machine.ir import (
@@ -61,11 +67,32 @@ class Grid(NamedTuple):
 
 
 def number_of_programs(sizes: Sequence[Any]) -> Any:
-    """The product of the sizes of a grid."""
+    """The product of the sizes of a grid. Raises: ArgumentTypeError for sizes that are no integers, known or traced."""
+    is_integer = lambda n: n.dtype.kind in "iu" and not n.shape if hasattr(n, "dtype") else type(n) is int  # fmt: skip
+    if not isinstance(sizes, (tuple, list)) or not all(map(is_integer, sizes)):
+        raise ArgumentTypeError(
+            "emit_pipeline: a grid is a tuple of integers.", got=f"grid {sizes!r:.80}"
+        )
     total: Any = 1
     for n in sizes:
         total = total * n
     return total
+
+
+def index_at(spec: Any, ids: Sequence[Any]) -> tuple[Any, ...]:
+    """The index that the map of a spec gives for the program at `ids`. Raises: ArgumentTypeError for a map of other arguments."""
+    try:
+        inspect.signature(spec.index_map).bind(*ids)
+    except TypeError as error:
+        raise ArgumentTypeError(
+            "emit_pipeline: an index map takes one argument for each of the grid's axes.",
+            got=f"{error}; the grid has {len(ids)} axes",
+            where=spec.line,
+        ) from None
+    except ValueError:  # of a builtin
+        pass
+    found = spec.index_map(*ids)
+    return tuple(found) if isinstance(found, (tuple, list)) else (found,)
 
 
 # The primitive ------------------------------------------------------------------------------------------------
@@ -309,8 +336,7 @@ class _Buffers(NamedTuple):
         """The index of the block of reference `k` that program `t` sees."""
         spec = self.grid.specs[k]
         ids = position(t, self.grid.sizes)
-        found = () if spec.index_map is None else spec.index_map(*ids)
-        return found if isinstance(found, (tuple, list)) else (found,)
+        return () if spec.index_map is None else index_at(spec, ids)
 
     def is_same(self, k: int, t: Any, other: Any) -> Any:
         """Whether two programs see the same block of reference `k`."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -46,7 +46,14 @@ class Mesh:
 
     def __post_init__(self) -> None:
         for name in ("grid", "grid_names", "cluster", "cluster_names"):
-            object.__setattr__(self, name, tuple(getattr(self, name)))
+            found = getattr(self, name)
+            if isinstance(found, (str, bytes)) or not isinstance(found, Iterable):
+                what = "names" if name.endswith("names") else "sizes"
+                raise ArgumentTypeError(f"`{name}` is a tuple of {what}.", got=f"{name}={found!r:.60}")  # fmt: skip
+            object.__setattr__(self, name, tuple(found))
+        for name in (*self.grid_names, *self.cluster_names, self.thread_name):
+            if not isinstance(name, Hashable):
+                raise ArgumentTypeError("names of axes are strings.", got=f"got {name!r:.60}")
         pairs = ("grid", self.grid, self.grid_names), ("cluster", self.cluster, self.cluster_names)
         for name, sizes, names in pairs:
             if len(sizes) != len(names):
@@ -59,10 +66,11 @@ class Mesh:
                 "`num_threads` and `thread_name` are given together, or neither.",
                 got=f"num_threads={self.num_threads}, thread_name={self.thread_name!r}",
             )
-        if self.num_threads is not None and not 1 <= self.num_threads <= 8:
+        n = self.num_threads
+        if n is not None and (type(n) is not int or not 1 <= n <= 8):
             raise ArgumentValueError(
                 "a block has 1 to 8 threads, each a warpgroup of 128 lanes.",
-                got=f"num_threads={self.num_threads}",
+                got=f"num_threads={n!r:.60}",
             )
         names = [*self.shape]
         if len(names) != len(self.grid) + len(self.cluster) + (self.num_threads is not None):

@@ -59,6 +59,7 @@ from .captured import Captured, with_captured
 from .copies import has_copies
 from .failures import Failures, Layout
 from .gpu import params as gpu
+from .gpu.barrier_checks import check_counters
 from .gpu.memory import kind_of_block
 from .gpu.waiting import waits_for_threads
 from .grid import GridPosition, programs_of_kernel, within
@@ -652,6 +653,7 @@ class KernelDescription(NamedTuple):
 
     def _check(self, kernel: GridKernel) -> None:
         grid = kernel.grid
+        check_counters(self.caller, kernel.body.jaxpr)
         for mapping in (*kernel.inputs, *kernel.results):
             check_inside(self.caller, mapping, grid)
         # Position of the first result among the references.

@@ -23,7 +23,7 @@ from pellucid._machine.tracing import is_reference, type_of
 from pellucid._machine.transforms import check_callable
 from pellucid.numpy import arange, asarray
 
-from .buffering import Grid, number_of_programs, run_pipeline, staged
+from .buffering import Grid, index_at, number_of_programs, run_pipeline, staged
 from .grid import GridPosition, current_position, within
 from .inside import load, store
 from .programs import position
@@ -114,8 +114,7 @@ def emit_pipeline(
 def block_view(spec: BlockSpec, ref: Any, ids: Sequence[Any]) -> tuple[RefView, Any]:
     """(the view of the block of a reference that the program at `ids` sees, mask of the elements that it has)."""
     dims = block_dims("emit_pipeline", spec, ref.shape)
-    found = (0,) * len(dims) if spec.index_map is None else spec.index_map(*ids)
-    indices = found if isinstance(found, (tuple, list)) else (found,)
+    indices = (0,) * len(dims) if spec.index_map is None else index_at(spec, ids)
     if len(indices) != len(dims):
         raise ArgumentValueError(
             "emit_pipeline: an index map gives one index for each dimension of the block.",

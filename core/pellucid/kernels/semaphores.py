@@ -140,6 +140,12 @@ def _counting(caller: str, sem: Any) -> None:
             got=f"got {sem!r:.60}",
             do="Scratch of the type `SemaphoreType.REGULAR`; those of copies are for copies alone.",
         )
+    if sem.shape:
+        raise ArgumentTypeError(
+            f"{caller} takes one semaphore.",
+            got=f"{list(sem.shape)} semaphores",
+            do="Name one: `sem.at[i]`.",
+        )
 
 
 # Waits --------------------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from pellucid._machine.base import ArgumentTypeError, ArgumentValueError, Shape, dtypes
-from pellucid._machine.base.dims import Symbol
+from pellucid._machine.base.dims import Symbol, canonical_shape
 from pellucid._machine.base.source import capture, describe
 from pellucid._machine.ir import AbstractRef, ShapedArray, abstract_ref, shaped_array
 
@@ -58,6 +58,14 @@ class Semaphores(MemoryRef):
     """A type of scratch: semaphores, which begin at 0."""
 
 
+def sizes_of(caller: str, shape: Any) -> tuple[Any, ...]:
+    """The sizes of scratch. Raises: ArgumentTypeError for what is no sequence of sizes, ArgumentValueError for sizes below 0."""
+    sizes = canonical_shape(shape)
+    if any(type(n) is int and n < 0 for n in sizes):
+        raise ArgumentValueError(f"{caller}: a shape has sizes from 0 on.", got=f"shape {sizes}")
+    return sizes
+
+
 class Space(enum.Enum):
     """Base class of enumerations of memory spaces. A space called with a shape and a dtype is a type of scratch."""
 
@@ -67,7 +75,7 @@ class Space(enum.Enum):
     def __call__(self, shape: Sequence[int], dtype: Any) -> MemoryRef:
         """Scratch of `shape` and `dtype` in this memory."""
         return MemoryRef(
-            shaped_array(tuple(shape), dtypes.check_user_dtype(dtype, "scratch")),
+            shaped_array(sizes_of(self.name, shape), dtypes.check_user_dtype(dtype, "scratch")),
             self,
         )
 
@@ -96,7 +104,7 @@ class SemaphoreType(enum.Enum):
 
     def __call__(self, shape: Sequence[int]) -> MemoryRef:
         """An array of semaphores."""
-        return Semaphores(shaped_array(tuple(shape), _SEMAPHORES[self.value]), self)
+        return Semaphores(shaped_array(sizes_of(self.name, shape), _SEMAPHORES[self.value]), self)
 
     @property
     def shape(self) -> tuple[int, ...]:

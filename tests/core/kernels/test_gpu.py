@@ -16,7 +16,7 @@ from pellucid.errors import (
     UnsupportedError,
 )
 from pellucid.experimental import pallas
-from pellucid.experimental.pallas import mosaic_gpu as gpu
+from pellucid.experimental.pallas import mosaic_gpu as gpu, tpu
 from pellucid.kernels.simulator.call import recorded
 
 F32 = np.float32
@@ -685,6 +685,132 @@ def test_operands_are_checked_where_they_are_used():
     assert "an accumulator" in text
     text = wrong(ArgumentTypeError, lambda x, s, a, b: gpu.barrier_wait(s))
     assert "a barrier, scratch of the type" in text
+
+
+BARRIER = [gpu.SMEM((4, 6), F32), gpu.Barrier()]
+
+
+def call_with(use, scratch=BARRIER, interpret=None):
+    """Call a kernel that uses its input, its result and its scratch."""
+
+    def body(x_ref, o_ref, *held):
+        use(x_ref, o_ref, *held)
+        o_ref[...] = x_ref[...]
+
+    x = numbers(4, 6)
+    return gpu.kernel(body, x, scratch_shapes=scratch, interpret=interpret)(x)
+
+
+COUNTING = {
+    "read": lambda x, o, s, b: b[0],
+    "written": lambda x, o, s, b: b.__setitem__(0, 1),
+    "added": lambda x, o, s, b: gpu.atomic_add(b, 1),
+    "looped": lambda x, o, s, b: lax.fori_loop(0, 2, lambda i, c: c + b[0], 0),
+    "signaled": lambda x, o, s, b: gpu.semaphore_signal(b.at[0]),
+    "waited": lambda x, o, s, b: gpu.semaphore_wait(b.at[0]),
+}
+
+
+@pytest.mark.parametrize("interpret", [None, SIMULATED])
+@pytest.mark.parametrize("which", COUNTING)
+def test_barriers_are_no_memory_and_no_semaphores(which, interpret):
+    with pytest.raises(
+        ArgumentTypeError, match=r"in barrier\n  in test_gpu.py[^\n]*\n  Use `barrier_arr"
+    ):
+        call_with(COUNTING[which], interpret=interpret)
+
+
+def test_memory_is_no_semaphore():
+    scratch = [gpu.SMEM((), np.int32)]
+    with pytest.raises(ArgumentTypeError, match="only semaphores take signals"):
+        call_with(lambda x, o, s: gpu.semaphore_signal(s), scratch)
+
+
+@pytest.mark.parametrize(
+    ("use", "message"),
+    [
+        (
+            lambda x, o, s, b: gpu.copy_gmem_to_smem(x[...], s, b),
+            r"a reference.*\n  got f32\[4,6\]\n",
+        ),
+        (lambda x, o, s, b: gpu.copy_smem_to_gmem(s, x[...]), r"a reference.*\n  got f32\[4,6\]\n"),
+        (lambda x, o, s, b: gpu.copy_gmem_to_smem(np.ones((4, 6), F32), s, b), "ndarray of shape"),
+        (lambda x, o, s, b: gpu.copy_gmem_to_smem(x, o, b), r"got Ref\{f32\[4,6\]\}$"),
+        (lambda x, o, s, b: gpu.copy_gmem_to_smem(x, s, b, oob_mode=2), "OOBFillMode.ZEROS"),
+        (lambda x, o, s, b: gpu.barrier_wait(s.at[0]), r"part of shape \[6\] of Ref.* in smem"),
+        (lambda x, o, s, b: gpu.transpose_ref(s[...], (1, 0)), r"a reference.*\n  got f32"),
+    ],
+)
+def test_values_and_other_memories_are_named_by_their_types(use, message):
+    with pytest.raises((ArgumentTypeError, ArgumentValueError), match=message):
+        call_with(use)
+
+
+@pytest.mark.parametrize("use", [gpu.semaphore_signal, gpu.semaphore_wait])
+@pytest.mark.parametrize("n", [1, 2])
+def test_one_semaphore_takes_a_signal(use, n):
+    scratch = [gpu.SemaphoreType.REGULAR((n,))]
+    with pytest.raises(ArgumentTypeError, match=r"takes one semaphore.*\n  \[\d\] semaphores"):
+        call_with(lambda x, o, s: use(s), scratch)
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        lambda: gpu.Mesh(grid=4, grid_names=("x",)),
+        lambda: gpu.Mesh(grid=(4,), grid_names="x"),
+        lambda: gpu.Mesh(grid=(4,), grid_names=(["x"],)),
+        lambda: gpu.Mesh(num_threads="2", thread_name="t"),
+        lambda: gpu.Mesh(num_threads=1.5, thread_name="t"),
+        lambda: gpu.SMEM((4, -6), F32),
+        lambda: gpu.SMEM(4, F32),
+        lambda: tpu.VMEM((-1,), F32),
+        lambda: gpu.SemaphoreType.REGULAR(3),
+        lambda: gpu.ACC(64),
+        lambda: gpu.TilingTransform(3),
+        lambda: gpu.nd_loop((-2,), collective_axes=()),
+        lambda: gpu.nd_loop(2, collective_axes=()),
+        lambda: gpu.nd_loop((2,), tiling=(0,), collective_axes=()),
+        lambda: gpu.emit_pipeline(lambda ids: None, grid=4),
+        lambda: gpu.emit_pipeline(lambda ids: None, grid=(1.5,)),
+    ],
+)
+def test_sizes_and_names_are_checked_where_they_are_stated(statement):
+    with pytest.raises((ArgumentTypeError, ArgumentValueError)):
+        statement()
+
+
+@pytest.mark.parametrize("index_map", [lambda i: (i, i), lambda i, j, k: (i, j)])
+@pytest.mark.parametrize("rooms", [gpu, tpu])
+def test_index_maps_of_pipelines_take_the_position(rooms, index_map):
+    spec = (gpu if rooms is gpu else pallas).BlockSpec((2, 3), index_map)
+    run = rooms.emit_pipeline(lambda *refs: None, grid=(2, 2), in_specs=[spec])
+    with pytest.raises(
+        ArgumentTypeError, match=r"one argument for each.*\n.*2 axes\n  in test_gpu"
+    ):
+        call_with(lambda x, o: run(x), []) if rooms is gpu else pallas.pallas_call(
+            lambda x, o: run(x), numbers(4, 6)
+        )(numbers(4, 6))
+
+
+@pytest.mark.parametrize("interpret", [None, SIMULATED])
+@pytest.mark.parametrize("grid", [(0, 6), (4, 0), (), (2, 3)])
+def test_a_loop_over_a_grid_without_points_does_nothing(grid, interpret):
+    def body(o_ref):
+        o_ref[...] = jnp.zeros((1,), np.int32)
+
+        @gpu.nd_loop(grid, collective_axes=())
+        def turn(info):
+            o_ref[...] += 1
+
+    found = gpu.kernel(body, pl.ShapeDtypeStruct((1,), np.int32), interpret=interpret)()
+    assert found[0] == np.prod(grid, dtype=int)
+
+
+def test_a_part_of_an_accumulator_takes_no_product():
+    scratch = [gpu.ACC((64, 8)), gpu.SMEM((64, 16), jnp.bfloat16), gpu.SMEM((16, 8), jnp.bfloat16)]
+    with pytest.raises(ArgumentTypeError, match=r"accumulator of shape \[8\]"):
+        call_with(lambda x, o, acc, a, b: gpu.wgmma(acc.at[0], a, b), scratch)
 
 
 @pytest.mark.parametrize(

@@ -595,7 +595,7 @@ def test_a_kernel_takes_the_references_that_it_gets():
         pallas_call(one, like((8,)))(X)
     with pytest.raises(TypeError, match=r"missing a required argument: 's_ref'"):
         pallas_call(lambda x_ref, o_ref, s_ref: None, like((8,)))(X)
-    with pytest.raises(TypeError, match=r"a kernel returns nothing[^@]*returned f32\[8\]"):
+    with pytest.raises(TypeError, match=r"a kernel must return None[^@]*returned f32\[8\]"):
         pallas_call(lambda x_ref, o_ref: x_ref[...], like((8,)))(X)
 
 

@@ -250,6 +250,8 @@ def bitcast(ref: Any, dtype: Any) -> RefView:
 
 
 def _transform_view(caller: str, ref, transform: Transform) -> RefView:
+    if type(ref) is not RefView:
+        _reference(caller, ref)
     view = view_of(caller, ref, ...)
     return RefView(view.ref, (*view.steps, (transform, ())))
 
@@ -470,7 +472,8 @@ def addupdate(ref: Any, idx: Any, x: Any) -> None:
 
 def _reference(caller: str, ref):
     if not is_reference(ref):
-        raise ArgumentValueError(f"{caller} needs a reference.", got=f"got {type(ref).__name__}")
+        kind = type_of(ref).text() if hasattr(ref, "aval") else type(ref).__name__
+        raise ArgumentValueError(f"{caller} needs a reference.", got=f"got {kind}")
     return ref
 
 

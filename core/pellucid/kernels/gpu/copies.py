@@ -24,7 +24,17 @@ from pellucid.kernels.parts import Parts
 from pellucid.kernels.semaphores import OnParts, bound
 
 from .barriers import barrier_of
-from .memory import ACC, Barrier, Memory, MemorySpace, check_kind, kind_of, refuse_clusters
+from .memory import (
+    ACC,
+    Barrier,
+    Memory,
+    MemorySpace,
+    check_kind,
+    check_reference,
+    kind_of,
+    refuse_clusters,
+    text_of,
+)
 
 _TRUE = np.bool_(True)
 REDUCTIONS: dict[str, Callable[[Any, Any], Any]] = {
@@ -96,17 +106,18 @@ copy_gmem_to_smem_p, copy_smem_to_gmem_p = CopyToShared(), CopyFromShared()
 
 def _check_ends(caller: str, device: Any, shared: Any) -> None:
     """Raise ArgumentTypeError unless one reference lies in the memory of the device, one in shared memory, of one type."""
+    check_reference(caller, device)
     kind = kind_of(device)
     if isinstance(kind, (Barrier, ACC)) or getattr(kind, "memory_space", None) in (MemorySpace.SMEM, MemorySpace.REGS):  # fmt: skip
         raise ArgumentTypeError(
             f"{caller}: one end of the copy lies in the memory of the device, GMEM.",
-            got=f"got {device!r:.80}, in {kind_text(kind)}",
+            got=f"got {text_of(device)}",
         )
-    check_kind(caller, shared, Memory, "a reference to shared memory, SMEM,")
+    check_kind(caller, shared, Memory, "a reference to shared memory, SMEM")
     if kind_of(shared).memory_space is not MemorySpace.SMEM:
         raise ArgumentTypeError(
             f"{caller}: one end of the copy lies in shared memory, SMEM.",
-            got=f"got {shared!r:.80}, in {kind_text(kind_of(shared))}",
+            got=f"got {text_of(shared)}",
         )
     a, b = (device.shape, np.dtype(device.dtype)), (shared.shape, np.dtype(shared.dtype))
     if a != b:
@@ -129,11 +140,6 @@ def _with_one_index(ref: Any) -> Any:
     return ref
 
 
-def kind_text(kind: Any) -> str:
-    """The name of a type of memory, for messages."""
-    return str(getattr(kind, "memory_space", kind))
-
-
 def copy_gmem_to_smem(
     src: Any,
     dst: Any,
@@ -152,9 +158,12 @@ def copy_gmem_to_smem(
         refuse_clusters("copy_gmem_to_smem: `collective_axes`, `leader_tracked`")
     _check_ends("copy_gmem_to_smem", src, dst)
     src = _with_one_index(src)
-    params = ToSharedParams(
-        barrier_of("copy_gmem_to_smem", barrier).num_arrivals, OOBFillMode(oob_mode)
-    )
+    if not isinstance(oob_mode, OOBFillMode):
+        raise ArgumentTypeError(
+            "copy_gmem_to_smem: `oob_mode` is an OOBFillMode, such as `OOBFillMode.ZEROS`.",
+            got=f"got {oob_mode!r:.40}",
+        )
+    params = ToSharedParams(barrier_of("copy_gmem_to_smem", barrier).num_arrivals, oob_mode)
     is_zero = params.oob_mode is OOBFillMode.ZEROS
 
     def define(views: Values, others: Values) -> Values:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid import numpy as jnp
-from pellucid._machine.base import ArgumentValueError, Function
+from pellucid._machine.base import ArgumentValueError, Function, ints
 from pellucid._machine.base.functional import strict_zip
 from pellucid._machine.higher_order.loops import fori_loop
 from pellucid._machine.parallel.axes import axis_index, axis_size
@@ -48,8 +48,9 @@ def nd_loop(
     Array([[ 0,  1,  2],
            [10, 11, 12]], dtype=int32)
     """
-    sizes = tuple([int(n) for n in grid])
-    tiles = sizes if tiling is None else tuple([int(n) for n in tiling])
+    sizes = _sizes("grid", grid, 0)
+    # Tiles have a size, so that a grid without points has numbers of tiles.
+    tiles = tuple([max(n, 1) for n in sizes]) if tiling is None else _sizes("tiling", tiling, 1)
     if len(tiles) != len(sizes) or any(n % t for n, t in zip(sizes, tiles, strict=False)):
         raise ArgumentValueError(
             "nd_loop: the sizes of a tiling divide those of the grid.",
@@ -77,6 +78,16 @@ def nd_loop(
         return fori_loop(np.int32(0), count, turn, init_carry)
 
     return run
+
+
+def _sizes(name: str, sizes: Any, least: int) -> tuple[int, ...]:
+    """The sizes of a grid or of its tiles. Raises: ArgumentValueError for such below `least`."""
+    found = ints(sizes)
+    if any(n < least for n in found):
+        raise ArgumentValueError(
+            f"nd_loop: sizes of `{name}` are numbers from {least} on.", got=f"{name} {found}"
+        )
+    return found
 
 
 def planar_snake(

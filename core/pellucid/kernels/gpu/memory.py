@@ -13,11 +13,17 @@ from typing import Any, ClassVar, NoReturn
 
 import numpy as np
 
-from pellucid._machine.base import ArgumentTypeError, ArgumentValueError, UnsupportedError, dtypes
+from pellucid._machine.base import (
+    ArgumentTypeError,
+    ArgumentValueError,
+    UnsupportedError,
+    dtypes,
+    ints,
+)
 from pellucid._machine.ir import AbstractRef, ShapedArray, abstract_ref, shaped_array
-from pellucid._machine.tracing import type_of
+from pellucid._machine.tracing import is_reference, type_of
 from pellucid.kernels import specs
-from pellucid.kernels.specs import MemoryRef, Semaphores, Space
+from pellucid.kernels.specs import MemoryRef, Semaphores, Space, sizes_of
 
 from .params import CompilerParams
 from .transforms import Transform, check_transforms
@@ -55,7 +61,7 @@ class MemorySpace(Space):
                 f"{self.name}: `packed`, `collective` and `layout` are for tensor memory, TMEM.",
                 got=f"packed={packed}, collective={collective}, layout={layout!r:.40}",
             )
-        aval = shaped_array(tuple(shape), dtypes.check_user_dtype(dtype, "scratch"))
+        aval = shaped_array(sizes_of(self.name, shape), dtypes.check_user_dtype(dtype, "scratch"))
         return Memory(aval, self, check_transforms(self.name, transforms))
 
 
@@ -202,7 +208,7 @@ class ACC:
     """Whether each thread of a block has one of its own."""
 
     def __post_init__(self) -> None:
-        shape = tuple([int(n) for n in self.shape])
+        shape = ints(self.shape)
         object.__setattr__(self, "shape", shape)
         object.__setattr__(self, "dtype", dtypes.check_user_dtype(self.dtype, "ACC"))
         if len(shape) != 2 or shape[0] % 64 or shape[1] % 8 or min(shape) < 1:
@@ -266,7 +272,9 @@ class SemaphoreType(enum.Enum):
 
     def __call__(self, shape: Sequence[int]) -> MemoryRef:
         """An array of semaphores."""
-        return Semaphores(shaped_array(tuple(shape), _INT32), specs.SemaphoreType(self.value))
+        return Semaphores(
+            shaped_array(sizes_of("SemaphoreType", shape), _INT32), specs.SemaphoreType(self.value)
+        )
 
     @property
     def memory_space(self) -> specs.SemaphoreType:
@@ -319,12 +327,31 @@ def size_in_bytes(kind: Any) -> int:
     return 0
 
 
+def text_of(x: Any) -> str:
+    """What messages call an argument that should be a reference: its type and where it lies; anything else as it is."""
+    base, kind = getattr(x, "ref", x), kind_of(x)
+    if not hasattr(x, "shape") or not hasattr(base, "aval"):
+        return f"{type(x).__name__} of shape {x.shape}" if hasattr(x, "shape") else f"{x!r:.80}"
+    part = "" if base is x else f"a part of shape {list(x.shape)} of "
+    return part + base.aval.text() + ("" if kind is None else f" in {kind}")
+
+
+def check_reference(caller: str, ref: Any) -> None:
+    """Raise ArgumentTypeError for what is neither a reference nor a part of one."""
+    if not is_reference(getattr(ref, "ref", ref)):
+        raise ArgumentTypeError(
+            f"{caller} takes a reference, or a part of one.",
+            got=f"got {text_of(ref)}",
+            do="Pass `ref` or `ref.at[index]`; `ref[index]` is a value.",
+        )
+
+
 def check_kind(caller: str, ref: Any, kind: type, what: str) -> Any:
     """The type of memory of `ref`. Raises: ArgumentTypeError for another one than `kind`."""
     found = kind_of(ref)
     if not isinstance(found, kind):
         raise ArgumentTypeError(
             f"{caller} takes {what}.",
-            got=f"got {ref!r:.80}" + ("" if found is None else f" in {found}"),
+            got=f"got {text_of(ref)}",
         )
     return found

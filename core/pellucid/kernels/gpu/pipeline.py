@@ -23,7 +23,7 @@ from pellucid._machine.higher_order.loops import fori_loop
 from pellucid._machine.refs.access import RefView
 from pellucid._machine.tracing import is_reference
 from pellucid._machine.transforms import check_callable
-from pellucid.kernels.buffering import number_of_programs
+from pellucid.kernels.buffering import index_at, number_of_programs
 from pellucid.kernels.inside import run_scoped, when
 from pellucid.kernels.pipeline import block_view
 from pellucid.kernels.programs import position
@@ -104,8 +104,7 @@ class PipelineGrid(NamedTuple):
         spec, same = self.specs[k], np.bool_(True)
         if spec.index_map is None:
             return same
-        rows = [spec.index_map(*position(x, self.sizes)) for x in (t, other)]
-        rows = [row if isinstance(row, (tuple, list)) else (row,) for row in rows]
+        rows = [index_at(spec, position(x, self.sizes)) for x in (t, other)]
         for x, y in strict_zip(*rows):
             found = x == y
             same = same & (np.bool_(found) if isinstance(found, bool) else found)

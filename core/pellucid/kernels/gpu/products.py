@@ -20,7 +20,7 @@ from pellucid.kernels.semaphores import OnParts, bound
 from pellucid.numpy import dot
 
 from .fences import count
-from .memory import ACC, Memory, MemorySpace, check_kind, kind_of
+from .memory import ACC, Memory, MemorySpace, check_kind, kind_of, text_of
 
 _FLOATS = ("float16", "bfloat16", "float32", "float8_e4m3fn", "float8_e5m2")
 
@@ -72,24 +72,23 @@ def wgmma(acc: Any, a: Any, b: Any) -> None:
     `b` is a reference to shared memory, or a part or transposition of one; `a` such a one, or a matrix. Until `wgmma_wait`, or reading `acc`, has ended,
     `a` and `b` must not be written. Raises: ArgumentTypeError for other operands, shapes and dtypes.
     """
-    kind = check_kind("wgmma", acc, ACC, "an accumulator, scratch of the type `ACC(shape)`,")
+    kind = check_kind("wgmma", acc, ACC, "an accumulator, scratch of the type `ACC(shape)`")
     in_memory = is_reference(a) or type(a) is RefView
     for ref in (a, b) if in_memory else (b,):
         found = kind_of(ref)
         if not isinstance(found, Memory) or found.memory_space is not MemorySpace.SMEM:
             raise ArgumentTypeError(
                 "wgmma takes matrices in shared memory, SMEM; the left one may be a value.",
-                got=f"got {ref!r:.80}",
+                got=f"got {text_of(ref)}",
             )
     left = (a.shape, np.dtype(a.dtype)) if in_memory else (type_of(a).shape, type_of(a).dtype)
     right = b.shape, np.dtype(b.dtype)
     text = ", ".join([f"{dtypes.short_name(t)}{list(s)}" for s, t in (left, right)])
-    rows, columns = acc.shape
     fits = len(left[0]) == len(right[0]) == 2 and left[0][1] == right[0][0]
-    if not fits or (left[0][0], right[0][1]) != (rows, columns):
+    if not fits or (left[0][0], right[0][1]) != tuple(acc.shape):
         raise ArgumentTypeError(
             "wgmma: the product of the matrices has the shape of the accumulator.",
-            got=f"{text}, accumulator of shape {[rows, columns]}",
+            got=f"{text}, accumulator of shape {list(acc.shape)}",
         )
     names = dtypes.short_name(left[1]), np.dtype(left[1]).name
     is_integer = np.dtype(left[1]) in (np.dtype(np.int8), np.dtype(np.uint8))

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from pellucid._machine.base import ArgumentValueError
+from pellucid._machine.base import ArgumentValueError, ints
 from pellucid._machine.refs.access import transpose_view
 
 _SWIZZLES = (16, 32, 64, 128)
@@ -27,7 +27,7 @@ class TilingTransform(Transform):
     tiling: tuple[int, ...]
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "tiling", tuple([int(n) for n in self.tiling]))
+        object.__setattr__(self, "tiling", ints(self.tiling))
         if not self.tiling or min(self.tiling) < 1:
             raise ArgumentValueError(
                 "TilingTransform takes sizes of a tile, from 1 on.", got=f"got {self.tiling}"
