@@ -20,7 +20,7 @@ from pellucid.introspect.mosaic_gpu_text import mosaic_gpu_texts
 from pellucid.kernels.kernel_call import pallas_call_p
 from pellucid.kernels.lowering.launches import beginnings
 from pellucid.kernels.mosaic_gpu.module import lowered
-from tests.core.kernels import hopper_interpreter
+from tests.core.kernels import hopper_interpreter, test_triton
 from tests.core.kernels.hopper_kernels import FUNCTIONS, KERNELS, PRODUCTS, product
 
 
@@ -146,6 +146,17 @@ def test_what_is_written_is_read_back_by_other_threads():
     expected = x.reshape(16, 16).T.ravel() * 2
     expected[3:7] += 1
     np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint16])
+def test_numbers_that_narrow_integers_lack_become_the_nearest(dtype):
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[...].astype(dtype)
+
+    x = np.array(test_triton.OUTSIDE, np.float32)
+    params = mosaic_gpu.CompilerParams()
+    call = pallas_call(kernel, pl.ShapeDtypeStruct(x.shape, dtype), compiler_params=params)
+    np.testing.assert_array_equal(interpreted(call, x)[0], jnp.asarray(x).astype(dtype))
 
 
 def test_functions_of_narrow_elements():

@@ -184,6 +184,17 @@ def assert_same(function, *args):
         np.testing.assert_allclose(x.astype(F32), y.astype(F32), rtol=tolerance, atol=1e-5)
 
 
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint16])
+@pytest.mark.parametrize("old", [F32, BF16])
+def test_numbers_that_narrow_integers_lack_become_the_nearest(old, dtype):
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[...].astype(dtype)
+
+    x = np.zeros((8, 128), F32)
+    x[0, : len(test_triton.OUTSIDE)] = test_triton.OUTSIDE
+    assert_same(pallas_call(kernel, like(x.shape, dtype)), x.astype(old))
+
+
 def test_positions_outside_are_moved_inside():
     def kernel(i_ref, x_ref, o_ref):
         for k in range(4):

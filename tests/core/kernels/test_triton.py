@@ -61,6 +61,36 @@ def assert_same(function, *args, atol=0):
         np.testing.assert_allclose(x, y, rtol=2e-6, atol=atol)
 
 
+OUTSIDE = [
+    -0.5,
+    1.5,
+    127.9,
+    -129,
+    255.5,
+    256,
+    -300,
+    32768,
+    -1e5,
+    65536,
+    1e9,
+    -np.inf,
+    np.inf,
+    np.nan,
+    3,
+    -1,
+]
+"""Numbers that integers of 8 or 16 bits don't have."""
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8, np.int16, np.uint16])
+@pytest.mark.parametrize("old", ["float32", "bfloat16"])
+def test_numbers_that_narrow_integers_lack_become_the_nearest(old, dtype):
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[...].astype(dtype)
+
+    assert_same(call(kernel, like((16,), dtype)), np.asarray(jnp.asarray(OUTSIDE, old)))
+
+
 # Text -------------------------------------------------------------------------------------------------------
 
 

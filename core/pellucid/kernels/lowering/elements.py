@@ -292,6 +292,8 @@ def converted(ctx: Lowering, x: ir.Value, aval: ShapedArray, dtype: Any) -> ir.V
             wide = ctx.type(aval.shape, ctx.element(_FLOAT32))
             return arith.truncf(kind, arith.extf(wide, x))
         return arith.extf(kind, x) if new_bits > bits else arith.truncf(kind, x)
+    if is_float(old) and float_bits(new) < 32:
+        return _narrow_integer(ctx, x, aval, new)
     if is_float(old):
         return arith.fptoui(kind, x) if is_unsigned(new) else arith.fptosi(kind, x)
     if is_float(new):
@@ -301,6 +303,22 @@ def converted(ctx: Lowering, x: ir.Value, aval: ShapedArray, dtype: Any) -> ir.V
     if old != np.bool_ and float_bits(old) > float_bits(new):
         return arith.trunci(kind, x)
     return arith.extui(kind, x) if is_unsigned(old) else arith.extsi(kind, x)
+
+
+def clamp(ctx: Lowering, x: ir.Value, aval: ShapedArray, dtype: np.dtype) -> ir.Value:
+    """`x`, of type `aval`, as the nearest numbers that integers of a narrower `dtype` have, 0 for NaN: instructions would wrap."""
+    limits = dtypes.iinfo(dtype)
+    low, high, zero = [ctx.constant(n, aval.dtype, aval.shape) for n in (limits.min, limits.max, 0)]
+    is_number = arith.cmpf(arith.CmpFPredicate.OEQ, x, x)
+    return arith.select(is_number, arith.minimumf(arith.maximumf(x, low), high), zero)
+
+
+def _narrow_integer(ctx: Lowering, x: ir.Value, aval: ShapedArray, dtype: np.dtype) -> ir.Value:
+    """Floating numbers as integers of fewer than 32 bits, by way of 32."""
+    wide = aval.update(dtype=max(np.dtype(aval.dtype), _FLOAT32, key=float_bits))
+    x = clamp(ctx, converted(ctx, x, aval, wide.dtype), wide, dtype)
+    whole = arith.fptosi(ctx.type(aval.shape, ctx.element(np.dtype(np.int32))), x)
+    return arith.trunci(ctx.type(aval.shape, ctx.element(dtype)), whole)
 
 
 @rule(creation.empty_p)

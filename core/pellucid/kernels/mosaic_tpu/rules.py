@@ -19,7 +19,7 @@ from pellucid._machine.primitives import (
     transcendental,
 )
 from pellucid._machine.xla.mosaic_tpu import arith, ir, math, tpu, vector
-from pellucid.kernels.lowering.elements import converted, elementwise, float_bits
+from pellucid.kernels.lowering.elements import clamp, converted, elementwise, float_bits
 from pellucid.kernels.lowering.programs import COMMON, is_float, is_unsigned
 
 from .lowering import RULES, Lowering, is_vector, rule
@@ -222,6 +222,10 @@ def _as_dtype(ctx: Lowering, x: ir.Value, aval: Any, dtype: np.dtype) -> ir.Valu
     if has_four_bits(aval.dtype):
         wide = _of_32_bits(aval.dtype)
         return _as_dtype(ctx, converted(ctx, x, aval, wide), aval.update(dtype=wide), dtype)
+    is_narrow = not is_float(dtype) and dtype != np.bool_ and float_bits(dtype) < 32
+    if is_narrow and is_float(aval.dtype):
+        x, aval = converted(ctx, x, aval, _FLOAT32), aval.update(dtype=_FLOAT32)
+        x = clamp(ctx, x, aval, dtype)
     if has_four_bits(dtype):
         wide = _of_32_bits(dtype)
         return converted(ctx, _as_dtype(ctx, x, aval, wide), aval.update(dtype=wide), dtype)
