@@ -217,3 +217,21 @@ def test_names_within_an_equation_are_kept_and_moved_away() -> None:
         gradient = grad(total(checkpoint(f, policy=policy)))
         np.testing.assert_allclose(jit(gradient)(x), grad(total(f))(x), 1e-6)
     assert "device_put" in str(make_jaxpr(gradient)(x))
+
+
+@pytest.mark.parametrize(
+    "policy", [policies.everything_saveable, policies.save_anything_except_these_names("kept")]
+)
+def test_policies_that_save_everything_save_no_references(policy) -> None:
+    def of_loop(x):
+        total = pellucid.new_ref(x)
+
+        def step(c, t):
+            total[...] += checkpoint_name(jnp.sin(c * t), "kept")
+            return jnp.cos(total[...]), None
+
+        return lax.scan(step, x, jnp.arange(1.0, 4))[0] * total[...]
+
+    gradient = grad(checkpoint(of_loop, policy=policy))
+    for of in (lambda f: f, jit):
+        np.testing.assert_allclose(of(gradient)(0.7), grad(of_loop)(0.7), 1e-5)

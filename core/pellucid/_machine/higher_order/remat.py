@@ -214,7 +214,8 @@ def _split_at_saved(body: Jaxpr, policy: Policy | None) -> tuple[Jaxpr, Jaxpr, S
             saved |= rule(policy or nothing_saveable, equation)
         elif policy is not None:
             if how := _how_saved(equation, policy):
-                saved.update((v, how) for v in equation.results)
+                # References are no values: each pass makes its own.
+                saved.update((v, how) for v in equation.results if not is_reference(v))
             elif isinstance(primitive, Structured) and (
                 parts := primitive.split_at(equation.params, _split_within(policy))
             ):
