@@ -51,6 +51,7 @@ from pellucid._machine.ir import (
 from pellucid._machine.primitives import (
     broadcast,
     broadcast_to,
+    convert_element_type,
     empty,
     instantiate,
     iota,
@@ -70,8 +71,9 @@ def own_copy(x: Any) -> Any:
     """A copy of `x` in memory that no other array shares, so that programs may overwrite it."""
     aval = type_of(x)
     if type(x) not in ARRAY_TYPES:
-        return from_host(np.array(x, dtype=aval.dtype), weak_type=aval.weak_type)
-    return copy_array(x)
+        return from_host(np.array(x, dtype=aval.dtype))
+    array = copy_array(x)
+    return convert_element_type(array, aval.dtype) if aval.weak_type else array
 
 
 class _RefType(type):
@@ -247,7 +249,10 @@ class NewRef(Linearized, OfReference[NewRefParams]):
         return bind(self, x, params=params), [dims[0] or 0]
 
     def discharge(self, operands, params):
-        return [ReferenceCell(operands[0])]
+        # What it holds is strongly typed, as the type of the reference says.
+        [x] = operands
+        aval = type_of(x)
+        return [ReferenceCell(convert_element_type(x, aval.dtype) if aval.weak_type else x)]
 
 
 class EmptyRefParams(NamedTuple):
