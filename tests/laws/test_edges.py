@@ -59,7 +59,7 @@ def test_indices_that_are_refused(row) -> None:
 # Large means with small deviations ---------------------------------------------------------------
 
 
-@pytest.mark.parametrize("n", [8, 1000])
+@pytest.mark.parametrize("n", [8, 33, 300, 1000, 5000])
 def test_large_means_with_small_deviations(n) -> None:
     rng = np.random.default_rng(n)
     means, scales = 10 ** rng.uniform(2, 4, (40, 1)), 10 ** rng.uniform(-3, 0, (40, 1))
@@ -109,7 +109,7 @@ def test_standardize_of_squares_out_of_range_is_nan(more) -> None:
     x = np.array([[1e30, 2e30, 4e30], [1, 2, 4]], np.float32)
     found = pl.nn.standardize(x, **more)
     assert np.isnan(found[0]).all()
-    np.testing.assert_array_equal(found[1], pl.nn.standardize(x[1], **more))
+    np.testing.assert_allclose(found[1], pl.nn.standardize(x[1], **more), 1e-6)
 
 
 # Masked arrays -----------------------------------------------------------------------------------

@@ -81,7 +81,7 @@ def _standardize(
         moved = (own_mean - mean) * jnp.conj(own_mean + mean)
         variance = jnp.maximum(mean_of(_squares(keep_marked(x - own_mean))) + moved.real, 0)
     # Where squares leave the range, nothing is known of the deviation: NaN, as 1 over an infinite one would be 0.
-    inverse = jnp.where(jnp.isposinf(variance), np.nan, rsqrt(variance + epsilon))
+    inverse = rsqrt(jnp.where(jnp.isposinf(variance), np.nan, variance + epsilon))
     scale = inverse.astype(jnp.result_type(deviations, epsilon))
     if where is None:
         return deviations * scale
