@@ -352,6 +352,23 @@ def test_layers_stay_as_they_are_in_programs_that_are_partitioned():
         assert not has_calls(lambda p, x: gradient(p, x), PARAMS, rows)
 
 
+def test_functions_that_programs_over_several_devices_call_are_not_traced_again():
+    mesh = pl.make_mesh((8,), ("data",), axis_types=(pl.sharding.AxisType.Auto,))
+    rows = np.tile(X[:1], (16, 1))
+    traced = []
+
+    @pl.jit
+    def inner(params, x):
+        traced.append(x.shape)
+        return pl.grad(of_rows)(params, x)
+
+    inner(PARAMS, rows)
+    outer = pl.jit(lambda p, x: inner(p, x))
+    outer(PARAMS, pl.device_put(rows, pl.NamedSharding(mesh, pl.P("data"))))
+    inner(PARAMS, pl.device_put(rows, pl.NamedSharding(mesh, pl.P("data"))))
+    assert traced == [(16, X.shape[1])]
+
+
 def test_the_first_softmax_of_a_kind_is_like_the_next_ones():
     program = pl.make_jaxpr(lambda x: pl.nn.softmax(pl.nn.softmax(x, 1), 1))(np.ones((3, 4, 5)))
     first, second = (dict(e.params) for e in program.eqns if e.primitive.name == "custom_jvp_call")

@@ -28,9 +28,11 @@ from pellucid._machine.tracing import (
     Tracer,
     check_results_are_values,
     compares_by_identity,
+    keeps_layers,
     stage,
 )
 from pellucid._machine.xla import flatten, trace_context
+from pellucid._machine.xla.flags import overridden
 
 from . import misses
 from .calls import JitParams
@@ -130,7 +132,7 @@ class TracedFunctionCache:
         """Traces the function for a call's arguments."""
         options, spec = self.options, self.options.spec
         # Calls are inlined where XLA partitions a program, but residuals of layers that were calls stay those of calls.
-        keeps_layers = self._is_partitioned(call)
+        is_partitioned = self._is_partitioned(call)
         trees: list[Any] = []
         # If tracing fails, references to the call survive in the traceback, and must not keep its arrays alive.
         call = call._replace(leaves=[])
@@ -145,7 +147,7 @@ class TracedFunctionCache:
         arguments = for_arguments(
             options.in_shardings, spec.name, call, lambda: debug.argument_names
         )
-        with config.call_repeated_layers(False) if keeps_layers else contextlib.nullcontext():
+        with overridden(keeps_layers, keeps_layers.value or is_partitioned):
             jaxpr, consts = stage(flat, placed_types(arguments, call.avals), debug)
         if not options.share:
             forget_sources(jaxpr)

@@ -12,6 +12,7 @@ from .current import (
     computes_known,
     context,
     keeps_calls,
+    keeps_layers,
     named_scope,
     plumbing,
     unbound_axes,

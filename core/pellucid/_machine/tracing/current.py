@@ -63,6 +63,9 @@ keeps_calls = flags.RareFlag("pellucid_keeps_calls", False, in_trace_key=True)
 can stop in them.
 """
 
+keeps_layers = flags.flag("pellucid_keeps_layers", False)
+"""Whether equal layers stay as they are in what is traced, as it is for several devices. In no key: who calls first decides."""
+
 _metadata = flags.flag("pellucid_xla_metadata", None, in_call_key=True, in_trace_key=True)
 """The user's metadata in scope, as part of cache keys of programs."""
 

@@ -85,6 +85,7 @@ from pellucid._machine.tracing import (
     context,
     execution_plan,
     is_reference,
+    keeps_layers,
     name_of,
     on_values,
     plumbing,
@@ -164,7 +165,11 @@ def linearize_flat(
     parent = staged_by = context.trace
     while isinstance(staged_by, (BatchTrace, JVPTrace)):
         staged_by = staged_by.parent
-    if type(staged_by) is not StagingTrace or not config.call_repeated_layers.value:
+    if (
+        type(staged_by) is not StagingTrace
+        or keeps_layers.value
+        or not config.call_repeated_layers.value
+    ):
         return _linearize(
             function, primals, nonzero, LinearizeTrace(parent, Draft()), instantiate_results
         )
