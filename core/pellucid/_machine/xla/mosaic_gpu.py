@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import functools
 import hashlib
-import importlib
 import os
 import pathlib
 import tempfile
@@ -15,8 +14,8 @@ import numpy as np
 
 from .compile import compile_only, compile_options
 from .gpu_targets import GPU_TARGETS
-from .kernel_dialects import arith, ir, math, scf
-from .mlir import PassManager, bytecode, dialects, element_types, new_context
+from .kernel_dialects import arith, context_with, dialect, ir, math, mosaic_dialect, scf
+from .mlir import PassManager, bytecode, element_types, new_context
 from .plugins import PluginMissingError, cuda_plugin, name_mosaic_runtime, topology_devices
 
 __all__ = [
@@ -30,21 +29,10 @@ MemRefType: Any = getattr(ir, "MemRefType")  # noqa: B009
 VectorType: Any = getattr(ir, "VectorType")  # noqa: B009
 
 
-def _dialect(name: str) -> Any:
-    """The classes of a dialect's operations."""
-    return importlib.import_module(f"jaxlib.mlir.dialects.{name}")
-
-
 func, gpu, llvm, memref, nvvm, vector = map(
-    _dialect, ("func", "gpu", "llvm", "memref", "nvvm", "vector")
+    dialect, ("func", "gpu", "llvm", "memref", "nvvm", "vector")
 )
-_dialect("builtin")
-_mosaic: Any = importlib.import_module("jaxlib.mosaic.python.mosaic_gpu")
-# The import makes MLIR look for classes of operations in the package `jax`, which must not be loaded.
-_places = _dialect("_ods_common")._cext.globals
-_places.dialect_search_modules = [
-    place for place in _places.dialect_search_modules if place.partition(".")[0] != "jax"
-]
+_mosaic = mosaic_dialect("mosaic_gpu")
 
 
 class Serialized(NamedTuple):
@@ -62,12 +50,7 @@ def new_mosaic_gpu_context() -> ir.Context:
     ...     print(ir.Type.parse("!llvm.ptr<3>"))
     !llvm.ptr<3>
     """
-    context = ir.Context()
-    context.append_dialect_registry(dialects)
-    _mosaic.register_dialect(context)
-    context.load_all_available_dialects()
-    context.enable_multithreading(False)
-    return context
+    return context_with(_mosaic)
 
 
 def serialized(module: ir.Module) -> Serialized:

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import importlib
 from typing import Any, NamedTuple
 
-from .kernel_dialects import arith, ir, math, scf
-from .mlir import PassManager, bytecode, dialects
+from .kernel_dialects import arith, context_with, dialect, ir, math, mosaic_dialect, scf
+from .mlir import PassManager, bytecode
 
 __all__ = [
     "MemRefType", "Serialized", "VectorType", "arith", "func", "ir", "math", "memref", "new_mosaic_context", "scf",
@@ -18,19 +17,8 @@ MemRefType: Any = getattr(ir, "MemRefType")  # noqa: B009
 VectorType: Any = getattr(ir, "VectorType")  # noqa: B009
 
 
-def _dialect(name: str) -> Any:
-    """The classes of a dialect's operations."""
-    return importlib.import_module(f"jaxlib.mlir.dialects.{name}")
-
-
-func, memref, vector = map(_dialect, ("func", "memref", "vector"))
-_dialect("builtin")
-tpu: Any = importlib.import_module("jaxlib.mosaic.python.tpu")
-# The import makes MLIR look for classes of operations in the package `jax`, which must not be loaded.
-_places = _dialect("_ods_common")._cext.globals
-_places.dialect_search_modules = [
-    place for place in _places.dialect_search_modules if place.partition(".")[0] != "jax"
-]
+func, memref, vector = map(dialect, ("func", "memref", "vector"))
+tpu = mosaic_dialect("tpu")
 
 
 class Serialized(NamedTuple):
@@ -49,12 +37,7 @@ def new_mosaic_context() -> ir.Context:
     ...     print(ir.Type.parse("memref<8x128xf32, #tpu.memory_space<vmem>>"))
     memref<8x128xf32, #tpu.memory_space<vmem>>
     """
-    context = ir.Context()
-    context.append_dialect_registry(dialects)
-    tpu.register_dialect(context)
-    context.load_all_available_dialects()
-    context.enable_multithreading(False)
-    return context
+    return context_with(tpu)
 
 
 def serialized(module: ir.Module) -> Serialized:

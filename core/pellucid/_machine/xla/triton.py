@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from jaxlib.triton import dialect as triton
 
-from .kernel_dialects import arith, ir, math, scf
-from .mlir import dialects
+from .kernel_dialects import arith, context_with, ir, math, scf
 
 __all__ = ["arith", "ir", "math", "new_triton_context", "scf", "triton"]
 
@@ -17,9 +16,4 @@ def new_triton_context() -> ir.Context:
     ...     print(ir.Type.parse("tensor<4x!tt.ptr<f32>>"))
     tensor<4x!tt.ptr<f32>>
     """
-    context = ir.Context()
-    context.append_dialect_registry(dialects)
-    triton.register_dialect(context)
-    context.load_all_available_dialects()
-    context.enable_multithreading(False)
-    return context
+    return context_with(triton)

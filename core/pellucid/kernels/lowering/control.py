@@ -6,7 +6,7 @@ from typing import Any
 
 from pellucid._machine.higher_order.cond import cond_p
 from pellucid._machine.higher_order.loop_primitives import scan_p, while_p
-from pellucid._machine.ir import AbstractRef
+from pellucid._machine.ir import AbstractRef, Values
 from pellucid._machine.xla.kernel_dialects import arith, ir, scf
 
 from .programs import COMMON, Lowering, registering
@@ -41,16 +41,22 @@ def _cond(ctx: Lowering, equation, operands):
     return results
 
 
-@rule(scan_p)
-def _scan(ctx: Lowering, equation, operands):
-    params = equation.params
-    consts, carry, stacked = params.split(operands)
+def operands_of_scan(ctx: Lowering, equation, operands) -> tuple[Values, Values]:
+    """(constants, carried values) of a loop. Raises: UnsupportedError for loops with stacked values, and that carry references."""
+    consts, carry, stacked = equation.params.split(operands)
     if stacked or len(equation.results) > len(carry):
         raise ctx.unsupported(
             "loops have no stacked inputs and results.", do="Use `fori_loop`, and references."
         )
     if any(type(a.aval) is AbstractRef for a in equation.operands[len(consts) :]):
         raise ctx.unsupported("a loop can't carry references.")
+    return consts, carry
+
+
+@rule(scan_p)
+def _scan(ctx: Lowering, equation, operands):
+    params = equation.params
+    consts, carry = operands_of_scan(ctx, equation, operands)
     lower, upper, step = [ctx.int32(n) for n in (0, params.length, 1)]
     loop: Any = scf.ForOp(lower, upper, step, carry)
     ctx.writes += 1

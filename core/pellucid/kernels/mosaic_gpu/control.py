@@ -8,8 +8,8 @@ from typing import Any
 from pellucid._machine.base import strict_zip
 from pellucid._machine.higher_order.cond import cond_p
 from pellucid._machine.higher_order.loop_primitives import scan_p, while_p
-from pellucid._machine.ir import AbstractRef
 from pellucid._machine.xla.mosaic_gpu import arith, ir, scf
+from pellucid.kernels.lowering.control import operands_of_scan
 
 from .layouts import Fragment, Layout, common
 from .lowering import Lowering, rule
@@ -91,13 +91,7 @@ def _steady(
 @rule(scan_p)
 def _scan(ctx: Lowering, equation, operands):
     params = equation.params
-    consts, carry, stacked = params.split(operands)
-    if stacked or len(equation.results) > len(carry):
-        raise ctx.unsupported(
-            "loops have no stacked inputs and results.", do="Use `fori_loop`, and references."
-        )
-    if any(type(a.aval) is AbstractRef for a in equation.operands[len(consts) :]):
-        raise ctx.unsupported("a loop can't carry references.")
+    consts, carry = operands_of_scan(ctx, equation, operands)
     atoms = equation.operands[: len(consts)]
 
     def turn(carry: Sequence[Any]) -> list[Any]:
