@@ -373,7 +373,7 @@ def test_a_session_reads_the_same_shares_as_the_executable():
     module, _ = module_of(stage.runtime_executable())
 
     class Loaded:
-        name = "jit_fused_reduction"
+        name, executable = "jit_fused_reduction", None
         text = staticmethod(lambda: stage.as_text())
         origins = staticmethod(lambda: None)
 
