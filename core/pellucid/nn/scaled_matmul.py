@@ -165,7 +165,8 @@ def scaled_matmul(
     Array([[[16., 16.],
             [16., 16.]]], dtype=float32)
     """
-    avals, operands = [], []
+    avals: list[ShapedArray] = []
+    operands: list[tuple[Any, Any]] = []
     for name, x, scales in (("lhs", lhs, lhs_scales), ("rhs", rhs, rhs_scales)):
         aval, scale_aval = aval_of("nn.scaled_matmul", x), aval_of("nn.scaled_matmul", scales)
         blocks = scale_aval.shape[-1] if scale_aval.ndim else 0
@@ -188,12 +189,12 @@ def scaled_matmul(
                 f"{name}: {aval.text()}" for name, aval in zip(("lhs", "rhs"), avals, strict=True)
             ],
         )
-    (lhs, lhs_scales), (rhs, rhs_scales) = operands
+    arrays = [x for pair in operands for x in pair]
     dtype = dtypes.check_user_dtype(preferred_element_type, "nn.scaled_matmul")
     if isinstance(dtype, dtypes.ExtendedDType):
         raise DtypeError("nn.scaled_matmul can only return numbers.", got=f"preferred_element_type={dtype.name}")  # fmt: skip
-    for x in (lhs, rhs, lhs_scales, rhs_scales):
-        loses_part = x.dtype.kind == "c" != dtype.kind
+    for x in arrays:
+        loses_part = x.dtype.kind == "c" and dtype.kind != "c"
         if loses_part or (dtypes.is_inexact(x.dtype) and not dtypes.is_inexact(dtype)):
             raise DtypeError(
                 "nn.scaled_matmul multiplies in the dtype of its result, which doesn't have all parts of the operands' numbers.",
@@ -201,6 +202,7 @@ def scaled_matmul(
                 do=f"Ask for {'complex64' if loses_part else 'float32'}, or convert the operand first.",
             )
     params = ScaledMatmulParams(dtype)
+    lhs, lhs_scales, rhs, rhs_scales = arrays
     return bind1(scaled_matmul_p, lhs, rhs, lhs_scales, rhs_scales, params=params)
 
 
