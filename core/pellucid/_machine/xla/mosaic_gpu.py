@@ -94,6 +94,7 @@ _DUMP = "MOSAIC_GPU_DUMP_TO"
 _lock = threading.Lock()
 
 
+# Unbounded, as what the compiler has compiled once in this process leaves no files again.
 @functools.cache
 def compiled(module: Serialized, buffers: tuple[Buffer, ...]) -> tuple[str, str]:
     """(PTX, what the assembler reports) of a kernel that is given `buffers`, compiled for an H100 that needn't be there.
@@ -126,7 +127,7 @@ def compiled(module: Serialized, buffers: tuple[Buffer, ...]) -> tuple[str, str]
 def _program(module: Serialized, buffers: tuple[Buffer, ...]) -> ir.Module:
     """A program that calls a kernel with all buffers but the last one, which is its result."""
     *given, result = buffers
-    # What has been compiled with this hash leaves no files again.
+    # Another hash than that of calls: what they have compiled would leave no files.
     digest = hashlib.sha256(module.body + b"files").digest()
     with new_context(), ir.Location.unknown():
         types = [str(b.type) for b in given]
