@@ -165,6 +165,10 @@ WITHIN = {
     "branch in a loop": lambda x: lax.fori_loop(0, 3, lambda i, c: lax.cond(i > 1, _layer, lambda c: _layer(c.T), c), x),
     "loop in a branch": lambda x: lax.cond(x[0, 0] > 0, lambda x: lax.fori_loop(0, 3, lambda i, c: _layer(c), x), jnp.sin, x),
     "loop in shard_map": lambda x: pellucid.shard_map(lambda v: lax.fori_loop(0, 3, lambda i, c: _layer(c), v[0])[None], **_OVER_ROWS)(jnp.stack([x, x / 2])),
+    "checkpoint": lambda x: checkpoint(_layer)(x),
+    "checkpoint in a call": jit(lambda x: jnp.cos(jit(checkpoint(_layer))(jnp.sin(x)))),
+    "checkpoint in a loop": lambda x: lax.fori_loop(0, 3, lambda i, c: checkpoint(_layer)(c), x),
+    "checkpoint in a checkpoint": lambda x: checkpoint(lambda x: jnp.sin(checkpoint(_layer)(x)))(x),
     "shard_map in a loop": lambda x: lax.fori_loop(0, 2, lambda i, c: pellucid.shard_map(lambda v: _layer(v[0])[None], **_OVER_ROWS)(c), jnp.stack([x, x / 2])),
 }  # fmt: skip
 
@@ -214,9 +218,12 @@ def test_names_within_an_equation_are_kept_and_moved_away() -> None:
     x = np.float32(0.1)
     total = lambda f: lambda x: sum(map(jnp.sum, pellucid.tree.leaves(f(x))))
     for policy in (policies.save_only_these_names("kept"), moved):
-        gradient = grad(total(checkpoint(f, policy=policy)))
-        np.testing.assert_allclose(jit(gradient)(x), grad(total(f))(x), 1e-6)
-    assert "device_put" in str(make_jaxpr(gradient)(x))
+        for inner in (f, checkpoint(f)):
+            gradient = grad(total(checkpoint(inner, policy=policy)))
+            np.testing.assert_allclose(jit(gradient)(x), grad(total(f))(x), 1e-6)
+            assert inner is not f or ("device_put" in str(make_jaxpr(gradient)(x))) is (
+                policy is moved
+            )
 
 
 @pytest.mark.parametrize(

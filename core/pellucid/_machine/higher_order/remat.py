@@ -24,6 +24,7 @@ from pellucid._machine.ir import (
     drop_forwarded_results,
     remove_dead_equations,
     subjaxprs,
+    with_programs,
     with_variables_as_inputs,
 )
 from pellucid._machine.primitives import device_put, stage
@@ -63,7 +64,7 @@ from .calls import (
     without_calls,
 )
 from .custom_rules import CustomCall
-from .remat_policies import Offloadable, Policy, decision, nothing_saveable
+from .remat_policies import Offloadable, Policy, PolicyWithin, decision, nothing_saveable
 from .structured import Structured, insert_forwarded_results, remembered_on_program, uses_state
 
 # The primitive --------------------------------------------------------------------------------------
@@ -164,12 +165,12 @@ class RematParts(NamedTuple):
 def split_remat(params: RematParams, nonzero: Mask) -> RematParts:
     """The parts of a rematerialized program whose operands have tangents marked by `nonzero`."""
     # First linearized as if all residuals were saved; then decide which ones are.
-    parts = linearize_jaxpr(params.jaxpr.jaxpr, nonzero)
+    parts = linearize_jaxpr(_saving_within(params.jaxpr.jaxpr, params.policy), nonzero)
     n_results = len(parts.nonzero_out)
     # `body` takes (`parts.consts`, operands), returns (results, residuals that are neither inputs nor results).
     body = parts.primal.jaxpr
     if params.policy is not None and params.policy is not nothing_saveable:
-        # A policy decides for each equation, so calls are inlined; inner checkpoints have their own policy.
+        # A policy decides for each equation, so calls are inlined; what an inner checkpoint computes again stays in it.
         body = without_calls(body, remat_p)
     body, again, saved = _split_at_saved(body, params.policy)
     # The residuals as variables of `body`, in the order of `parts.sources`, without constants.
@@ -192,6 +193,27 @@ def split_remat(params: RematParams, nonzero: Mask) -> RematParts:
     linear = _linear_program(parts, pruned, constant, list(saved_and_used.values()), sum(needed))
     constants = [parts.constants[s.index] for s in parts.sources if s.kind == "constant"]
     return RematParts(primal, parts.consts, linear, tuple(needed), constants, parts.nonzero_out)
+
+
+def _saving_within(program: Jaxpr, policy: Policy | None) -> Jaxpr:
+    """The program with inner checkpoints that also save what `policy` saves, so that they don't compute it again."""
+    if policy is None or policy is nothing_saveable:
+        return program
+
+    def change(program: Jaxpr) -> Jaxpr:
+        equations = []
+        for equation in program.equations:
+            params = with_programs(equation.params, change)
+            if equation.primitive is remat_p and not params.differentiated:
+                own = params.policy or nothing_saveable
+                params = params._replace(policy=PolicyWithin(own, policy))
+            equations.append(
+                equation if params is equation.params else equation.replace(params=params)
+            )
+        changed = any(new is not old for new, old in strict_zip(equations, program.equations))
+        return program.replace(equations=equations) if changed else program
+
+    return change(program)
 
 
 Saved = dict[Var, bool | Offloadable]

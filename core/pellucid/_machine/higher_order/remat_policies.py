@@ -144,6 +144,19 @@ class NamesSaveable:
         return (params["name"] in self.names) is self.are_kept
 
 
+@dataclass(frozen=True)
+class PolicyWithin:
+    """The policy of a checkpoint within another one: saves what its own policy saves, and what the outer one saves."""
+
+    own: Policy
+    outer: Policy
+
+    def __call__(self, primitive: Primitive, *avals: Any, **params: Any) -> Any:
+        answer = decision(self.own(primitive, *avals, **params))
+        # What the outer policy moves to another memory is moved there once, by the outer checkpoint.
+        return answer or decision(self.outer(primitive, *avals, **params)) is True
+
+
 def save_only_these_names(*names_which_can_be_saved: str) -> Policy:
     """Saves values named by `checkpoint_name` with one of these names.
 

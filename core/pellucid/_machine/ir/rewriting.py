@@ -191,7 +191,7 @@ def inline_programs(
 
 
 def with_programs(params: Any, change: Callable[[Jaxpr], Jaxpr]) -> Any:
-    """The params of an equation, or a part of them, with `change` applied to each program."""
+    """The params of an equation, or a part of them, with `change` applied to each program; the same object if that changes none."""
     if isinstance(params, Jaxpr):
         return change(params)
     if isinstance(params, ClosedJaxpr):
@@ -199,5 +199,7 @@ def with_programs(params: Any, change: Callable[[Jaxpr], Jaxpr]) -> Any:
         return params if jaxpr is params.jaxpr else ClosedJaxpr(jaxpr, params.consts)
     if is_tuple(params):
         items = [with_programs(x, change) for x in params]
+        if all(new is old for new, old in strict_zip(items, params)):
+            return params
         return type(params)(*items) if hasattr(params, "_fields") else tuple(items)
     return params
