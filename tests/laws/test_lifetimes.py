@@ -21,6 +21,15 @@ from pellucid._machine.runtime.executable import Executable
 from pellucid.sharding import AxisType, PartitionSpec
 
 X = np.ones(3, np.float32)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _young_heap():
+    """Keeps the collector from what earlier tests of the process left: each test here collects."""
+    gc.collect()
+    gc.freeze()
+
+
 _numbers = itertools.count(1)
 
 
