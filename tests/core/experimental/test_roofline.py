@@ -88,6 +88,33 @@ def test_exchanges_go_along_rings(function, out_spec, axes, n_bytes, steps) -> N
     assert result.peak_hbm_bytes in (64, 128)
 
 
+@pytest.mark.parametrize(
+    ("axes", "perm", "n_ways", "steps"),
+    [
+        # Two ways share the second link, and each device sends to the next in one of two directions.
+        ("y", [(0, 2), (1, 3)], {"y": 2}, {"y": 2}),
+        ("y", [(0, 1), (1, 0)], {"y": 1}, {"y": 1}),
+        ("y", [(0, 0)], {"y": 0}, {"y": 0}),
+        # Devices are numbered as in the mesh, in whatever order axes are named: 0 to 5 is a step on each.
+        (("x", "y"), [(0, 5)], {"x": 1, "y": 1}, {"x": 2, "y": 2}),
+        (("y", "x"), [(0, 5)], {"x": 1, "y": 1}, {"x": 2, "y": 2}),
+        (("x", "y"), [(0, 6), (1, 7)], {"x": 1, "y": 2}, {"x": 3, "y": 3}),
+        (("x", "y"), [(i, (i + 1) % 8) for i in range(8)], {"x": 1, "y": 1}, {"x": 2, "y": 2}),
+        # Within rows nothing goes along `x`.
+        (("x", "y"), [(0, 1), (4, 5)], {"x": 0, "y": 1}, {"x": 0, "y": 1}),
+        (("x", "y"), [(3, 3)], {"x": 0, "y": 0}, {"x": 0, "y": 0}),
+    ],
+)  # fmt: skip
+def test_ways_of_a_permutation_share_links(axes, perm, n_ways, steps) -> None:
+    """Of 64 bytes on each of 2 x 4 devices."""
+    mesh = pl.make_mesh((2, 4), ("x", "y"), axis_types=(AxisType.Auto,) * 2)
+    result = costs(
+        lambda x: lax.ppermute(x, axes, perm), X, mesh=mesh, in_specs=(P("x", "y"),), out_specs=P("x", "y")
+    )  # fmt: skip
+    assert result.ici_bytes == {axis: 64 * n for axis, n in n_ways.items()}
+    assert result.ici_latency == steps
+
+
 def test_calls_of_python_compute_nothing_on_the_device() -> None:
     def f(x):
         pl.debug.print("{}", x)

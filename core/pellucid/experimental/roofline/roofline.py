@@ -333,17 +333,19 @@ def _of_collective(equation: Equation, options: _Options) -> RooflineResult:
     operation = _EXCHANGES.get(equation.primitive.name)
     if n == 1 or operation is None:
         return RooflineResult.zeros()
-    steps = {
-        "all-reduce": 2 * n, "all-gather": n, "reduce-scatter": n, "all-to-all": n / 2, "collective-permute": 1,
-        "collective-broadcast": n - 1,
-    }[operation]  # fmt: skip
     operand_bytes = sum(_bytes(a.aval) for a in equation.operands)
     result_bytes = sum(_bytes(v.aval) for v in equation.results)
-    if operation == "collective-permute" and len(axes) == 1:
-        hops, load = _along_ring(params.perm, n)
+    if operation == "collective-permute":
+        loads, longest = _along_torus(params.perm, [sizes[axis] for axis in axes])
         return RooflineResult(
-            ici_bytes={axes[0]: load * operand_bytes}, ici_latency={axes[0]: hops}
+            ici_bytes={axis: load * operand_bytes for axis, load in zip(axes, loads, strict=True)},
+            ici_latency={
+                axis: longest * (load > 0) for axis, load in zip(axes, loads, strict=True)
+            },
         )
+    steps = {
+        "all-reduce": 2 * n, "all-gather": n, "reduce-scatter": n, "all-to-all": n / 2, "collective-broadcast": n - 1,
+    }[operation]  # fmt: skip
     if operation == "all-to-all":  # on the way a block passes a quarter of the ring on average
         sent = result_bytes * n / 4
     else:
@@ -354,16 +356,27 @@ def _of_collective(equation: Equation, options: _Options) -> RooflineResult:
     )
 
 
-def _along_ring(perm: Sequence[tuple[int, int]], n: int) -> tuple[int, int]:
-    """(steps of the longest way, the most ways that go through one link in one direction), by the shorter ways around."""
-    loads: Counter[tuple[int, int]] = Counter()
+def _along_torus(perm: Sequence[tuple[int, int]], sizes: Sequence[int]) -> tuple[list[int], int]:
+    """(for each axis the most ways that go through one of its links in one direction, steps of the longest way).
+
+    A way goes along one axis after the other, first along the major one, and around each ring in the shorter direction.
+    """
+    loads = [Counter[tuple[tuple[int, ...], int]]() for _ in sizes]
     longest = 0
     for source, target in perm:
-        forward = (target - source) % n
-        steps, step = (forward, 1) if 2 * forward <= n else (n - forward, -1)
+        at = [*map(int, np.unravel_index(source, sizes))]
+        steps = 0
+        for axis, (size, end) in enumerate(
+            zip(sizes, np.unravel_index(target, sizes), strict=True)
+        ):
+            forward = (int(end) - at[axis]) % size
+            n_steps, step = (forward, 1) if 2 * forward <= size else (size - forward, -1)
+            for _ in range(n_steps):
+                loads[axis][tuple(at), step] += 1
+                at[axis] = (at[axis] + step) % size
+            steps += n_steps
         longest = max(longest, steps)
-        loads.update(((source + i * step) % n, step) for i in range(steps))
-    return longest, max(loads.values(), default=0)
+    return [max(each.values(), default=0) for each in loads], longest
 
 
 # Functions ------------------------------------------------------------------------------------------------
