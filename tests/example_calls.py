@@ -44,6 +44,21 @@ def first_calls(path: Path, n_steps: int) -> list[tuple[Any, tuple[Any, ...]]]:
     return [*called.items()]
 
 
+def without_static(jitted: Any, args: tuple[Any, ...]) -> tuple[Any, tuple[Any, ...]]:
+    """The Python function of a jitted one with its static arguments bound, which no tool may trace, and the other arguments."""
+    function, static = jitted.__wrapped__, jitted.jitted.spec.static_nums
+    if not static:
+        return function, args
+    places = [i for i in range(len(args)) if i not in static]
+
+    @functools.wraps(function)
+    def call(*dynamic: Any) -> Any:
+        given = dict(zip(places, dynamic, strict=True))
+        return function(*[given.get(i, x) for i, x in enumerate(args)])
+
+    return call, tuple([args[i] for i in places])
+
+
 def numbers(x: Any) -> np.ndarray:
     """An array's elements; the words of random keys."""
     is_key = isinstance(x, pl.Array) and jnp.issubdtype(x.dtype, pl.dtypes.prng_key)

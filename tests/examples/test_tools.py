@@ -8,7 +8,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from example_calls import EXAMPLES, WAYS, copied, first_calls, loss_of, numbers, outcome
+from example_calls import (
+    EXAMPLES,
+    WAYS,
+    copied,
+    first_calls,
+    loss_of,
+    numbers,
+    outcome,
+    without_static,
+)
 
 import pellucid as pl
 from pellucid import profiler, viz
@@ -89,7 +98,7 @@ def test_functions_of_an_example_end_the_same_after_every_tool(
     path: Path, way: str, tools: dict[str, Callable[[Call], Any]]
 ) -> None:
     for jitted, args in calls_of(path):
-        call = Call(*WAYS[way](jitted.__wrapped__, args))
+        call = Call(*WAYS[way](*without_static(jitted, args)))
         given = bits(pl.tree.leaves(call.args))
         error, results = outcome(call)
         for name, tool in tools.items():

@@ -285,3 +285,19 @@ def test_what_a_loop_keeps_for_its_derivative_has_its_name_in_the_backward_pass(
     # The stacked residuals in between, too; a slice of an argument isn't the argument.
     assert names.count("hidden") >= 3
     assert "ws" not in inputs
+
+
+def test_a_derivative_does_not_have_the_name_of_what_it_was_made_from() -> None:
+    """The backward pass of a checkpoint computes the cosine of `h`, and not its sine."""
+
+    def layer(c):
+        h = c * 3.0
+        g = pl.numpy.sin(h)
+        return g + h
+
+    [*_, backward] = pl.make_jaxpr(pl.grad(lambda x: pl.checkpoint(layer)(x) * 2.0))(1.0).equations
+    body = backward.params.jaxpr.jaxpr
+    names = {v: name.name for v, name in value_names(body).items()}
+    [cosine] = [e for e in body.equations if e.primitive.name == "cos"]
+    assert cosine.results[0] not in names
+    assert {"c", "h"} <= {*names.values()}

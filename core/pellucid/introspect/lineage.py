@@ -68,6 +68,11 @@ def ancestors_of(equation: Equation) -> Iterator[Equation]:
                 yield origin
 
 
+def written_origins_of(equation: Equation) -> list[Equation]:
+    """The ancestors of `equation` that no transformation made: what the user wrote, any number of steps away."""
+    return [e for e in ancestors_of(equation) if e.lineage is None or not e.lineage.origins]
+
+
 def equations_by_id(jaxpr: Jaxpr) -> dict[int, Equation]:
     """All equations of a program and of the programs within it, by id."""
     return {e.id: e for program in programs_within(jaxpr) for e in program.equations}

@@ -33,7 +33,7 @@ from .bodies import bodies_of, programs_within
 from .columns import ProgramColumns
 from .cotangents import Backward, cotangent_names, transposed_bodies
 from .kernel_bodies import kernel_body, shown_bodies
-from .lineage import Made, origins_of, transformation_of
+from .lineage import Made, origins_of, transformation_of, written_origins_of
 from .spans import Naming, SourceSpans
 
 
@@ -77,6 +77,8 @@ class ValueName(NamedTuple):
     name: str
     function: str
     """The function whose local variable it is; empty for arguments, cotangents and paths of results."""
+    line: int = 0
+    """The line of the expression that is assigned; 0 where `function` is empty."""
 
 
 def value_names(jaxpr: Jaxpr) -> dict[Var, ValueName]:
@@ -88,8 +90,8 @@ def value_names(jaxpr: Jaxpr) -> dict[Var, ValueName]:
         )
         names = {v: ValueName(name, "") for v, name in argument_names(jaxpr).items() if name}
         for _, naming, assigned in writer.namings(jaxpr):
-            function = writer.spans.function(naming.place)
-            names |= {v: ValueName(name, function) for v, name in assigned.items()}
+            function, line = writer.spans.function(naming.place), writer.spans.line(naming.place)
+            names |= {v: ValueName(name, function, line) for v, name in assigned.items()}
         derived = _derived_names(jaxpr, {v: name.name for v, name in names.items()})
         names |= {v: ValueName(name, "") for v, name in derived.items()}
         jaxpr.memo["value names"] = names
@@ -316,7 +318,8 @@ class _JaxprWriter:
                 continue
             origins = origins_of(equation, self.origin.base)
             if origins:
-                if not any(e.primitive is equation.primitive for e in origins):
+                written = origins if self.origin.base else written_origins_of(equation)
+                if not any(e.primitive is equation.primitive for e in written):
                     continue
                 ids = tuple(e.id for e in origins)
                 if ids in copied:

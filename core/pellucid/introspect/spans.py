@@ -106,6 +106,10 @@ class SourceSpans:
         """The qualified name of the function that contains a span."""
         return self._functions[span]
 
+    def line(self, span: int) -> int:
+        """The first line of a span."""
+        return self._columns[span][1]
+
     def naming(self, span: int) -> Naming | None:
         """The assignment of the value of the whole expression at `span`, directly, or by a caller if the function returns
         it.

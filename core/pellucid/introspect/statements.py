@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import bisect
 import linecache
+import re
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -12,6 +13,10 @@ from pellucid._machine.base import cached
 
 Range = tuple[int, int, int, int]
 """(Line, column, end line, end column), the form in which Python gives the position of a frame."""
+
+
+_ROOT = re.compile(r"\w+")
+"""The variable with which a path such as `state['w']` begins."""
 
 
 class Assigned(NamedTuple):
@@ -34,6 +39,13 @@ class Loop(NamedTuple):
     body: Range
 
 
+class Binding(NamedTuple):
+    """A place where a function gives a name a value: a statement, or the parameters, at the first line of the function."""
+
+    line: int
+    end_line: int
+
+
 class Statements:
     """The statements of one file, by position."""
 
@@ -42,6 +54,10 @@ class Statements:
         """Maps the position of an expression to the variables it is assigned to, if that is certain."""
         self.loops: list[Loop] = []
         """Loops and comprehensions of the file, in no particular order."""
+        self._functions: list[tuple[int, int, str, frozenset[str]]] = []
+        """First and last line of each function, its name and its parameters."""
+        self._bindings: dict[str, list[Binding]] = {}
+        """The statements that assign each variable or path, such as `x` or `state['w']`."""
         self._starts: list[tuple[int, int]] = []
         self._ends: list[tuple[int, int]] = []
         self._variables: list[str] = []
@@ -72,8 +88,41 @@ class Statements:
         ]  # fmt: skip
         return max(around, key=lambda loop: loop.body[:2], default=None)
 
+    def is_current(
+        self, name: str, bound: int, function: str, line: int, *, is_backward: bool
+    ) -> bool:
+        """Whether what `name` was given at the line `bound` is its value before `line` of `function`, as far as known.
+
+        `bound` is 0 for an argument. If `is_backward`, `line` runs in a backward pass, after all others, and what it saw in
+        the forward pass is asked for.
+        """
+        around = [f for f in self._functions if f[0] <= line <= f[1] and f[2] == function]
+        if not around:
+            return True
+        first, last, _, parameters = max(around, key=lambda f: f[0])
+        root = _ROOT.match(name)
+        names = dict.fromkeys((name, root[0] if root is not None else name))
+        bindings = [
+            each for n in names for each in self._bindings.get(n, ()) if first <= each.line <= last
+        ]
+        in_loop = any(
+            first < loop.line and loop.body[0] <= each.line <= loop.body[2]
+            for each in bindings
+            for loop in self.loops
+        )
+        if in_loop:
+            return not is_backward
+        if len(bindings) + any(n in parameters for n in names) < 2:
+            return True
+        before = [each for each in bindings if each.line < line]
+        if not before:
+            return bound == 0
+        latest = max(before)
+        return latest.line <= bound <= latest.end_line
+
     def _read(self, tree: ast.AST) -> Iterator[tuple[tuple[int, int], tuple[int, int], str]]:
         for node in ast.walk(tree):
+            self._note_bindings(node)
             match node:
                 case ast.For(body=[first, *_]) | ast.While(body=[first, *_]):
                     self.loops.append(Loop(node.lineno, _range(first)[:2] + _range(node)[2:]))
@@ -104,6 +153,44 @@ class Statements:
                     continue
             start, end = _range(node)[:2], _range(node)[2:]
             yield start, end, variable
+
+    def _note_bindings(self, node: ast.AST) -> None:
+        match node:
+            case (
+                ast.FunctionDef(args=arguments)
+                | ast.AsyncFunctionDef(args=arguments)
+                | ast.Lambda(args=arguments)
+            ):
+                names = frozenset(
+                    each.arg for each in ast.walk(arguments) if isinstance(each, ast.arg)
+                )
+                name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
+                self._functions.append((node.lineno, node.end_lineno or node.lineno, name, names))
+                return
+            case ast.For(target=target) | ast.AsyncFor(target=target):
+                targets, last = [target], target
+            case ast.With() | ast.AsyncWith():
+                targets, last = (
+                    [x.optional_vars for x in node.items if x.optional_vars],
+                    node.items[-1].context_expr,
+                )
+            case ast.Assign(targets=targets):
+                last = node
+            case (
+                ast.AnnAssign(target=target)
+                | ast.AugAssign(target=target)
+                | ast.NamedExpr(target=target)
+            ):
+                targets, last = [target], node
+            case _:
+                return
+        binding = Binding(node.lineno, last.end_lineno or node.lineno)
+        for target in targets:
+            for each in ast.walk(target):
+                if isinstance(each, (ast.Name, ast.Attribute, ast.Subscript)) and isinstance(
+                    each.ctx, ast.Store
+                ):
+                    self._bindings.setdefault(ast.unparse(each), []).append(binding)
 
     def _assign(self, target: ast.expr, value: ast.expr) -> None:
         names = _names(target)

@@ -56,11 +56,13 @@ from pellucid._machine.transforms import Derived
 from .bodies import programs_within
 from .compiling_ahead import Chain, ChainStep, steps_of, wait_for_compilation
 from .kernel_steps import with_kernels_in_steps
+from .lineage import transformation_of
 from .loops import WINDOW_RUNS, LoopSearch, PartialLoop
 from .mesh_positions import MeshPositions
 from .noting import images_of
 from .program import name_of, value_names
 from .silence import is_note, is_silent, program_to_run
+from .statements import statements_of
 from .traps import disable_traps
 
 __all__ = [
@@ -1002,12 +1004,21 @@ def line_text(equation: Equation) -> str:
     return "" if equation.source is None else source.describe(equation.source) or ""
 
 
-def latest_variables(jaxpr: Jaxpr, position: int, function: str | None = None) -> dict[str, Var]:
+def latest_variables(
+    jaxpr: Jaxpr,
+    position: int,
+    function: str | None = None,
+    file: str = "",
+    line: int = 0,
+) -> dict[str, Var]:
     """The variables computed before a position, by the user's names; the latest for each name.
 
     With `function`, only variables that the function of this qualified name assigns, and the arguments if the program
-    is its.
+    is its. With the `file` and `line` where that function stands, only those that its names have before this line: not
+    an argument that was assigned anew, nor in a backward pass the value of another line or of a run of a loop.
     """
+    statements = statements_of(file) if line else None
+    is_backward = any(transformation_of(e) == "transpose" for e in jaxpr.equations)
     names = value_names(jaxpr)
     has_arguments = function is None or function.rpartition(".")[2] == name_of(jaxpr)
     results = [v for e in jaxpr.equations[:position] for v in e.results]
@@ -1016,6 +1027,10 @@ def latest_variables(jaxpr: Jaxpr, position: int, function: str | None = None) -
     for variable in [*jaxpr.invars, *results]:
         name = names.get(variable)
         if name is None:
+            continue
+        if statements is not None and not statements.is_current(
+            name.name, name.line, (function or "").rpartition(".")[2], line, is_backward=is_backward
+        ):
             continue
         if name.function == function or function is None or (has_arguments and not name.function):
             latest[name.name] = variable

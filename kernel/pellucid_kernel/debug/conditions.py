@@ -140,10 +140,9 @@ def _holds_any(
 
 def _variables(program: Any, position: int, lines: Stack) -> dict[str, Any]:
     """Variables available to expressions at an equation, by name; those of inner lines take precedence."""
-    functions = [line.function for line in lines] or [None]
     variables: dict[str, Any] = {}
-    for function in functions:
-        variables |= latest_variables(program, position, function)
+    for file, function, line in lines or [("", None, 0)]:
+        variables |= latest_variables(program, position, function, file, line)
     return variables
 
 

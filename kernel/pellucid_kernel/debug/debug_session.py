@@ -279,8 +279,9 @@ class DebugSession:
         visit = self._visit(level)
         held = None if visit is None else visit.held[depth]
         if held is None:
-            function = None if visit is None else visit.lines[depth].function
-            latest = latest_variables(level.frame.jaxpr, level.frame.position, function)
+            place = ("", None, 0) if visit is None else visit.lines[depth]
+            file, function, line = place
+            latest = latest_variables(level.frame.jaxpr, level.frame.position, function, file, line)
             return {name: Named(variable, level) for name, variable in latest.items()}
         around = self._stepper.levels[self._stepper.levels.index(level) :: -1]
         named = {}

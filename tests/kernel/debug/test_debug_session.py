@@ -110,6 +110,57 @@ def test_arguments_of_a_fori_loop_have_the_names_of_its_function(uppers) -> None
     assert session.variables() == {"i": 2, "state['sum']": 2.0, "total": 4.0}
 
 
+def again(c, w):
+    h = jnp.tanh(c @ w)
+    g = jnp.sin(h)
+    c = g + c
+    return c, g.sum()
+
+
+def scanned_again(x, weights):
+    x, sums = lax.scan(pl.checkpoint(again), x, weights)
+    y = x * x
+    return y.sum() + sums.sum()
+
+
+@pytest.mark.parametrize("transform", [lambda f: f, pl.jit], ids=["plain", "jit"])
+def test_names_in_what_a_backward_pass_computes_again_are_those_of_the_line(transform) -> None:
+    """In bodies of checkpoints and loops, arguments have their names; none holds what it was given on another line."""
+    x, weights = np.full((2, 2), 0.5, np.float32), np.full((3, 2, 2), 0.25, np.float32)
+    first, start = again.__code__.co_firstlineno, scanned_again.__code__.co_firstlineno
+    # Of each line of `again`: what its names have there in each iteration.
+    expected, c = {}, x
+    for i in range(3):
+        h = np.tanh(c @ weights[i])
+        locals = {"c": c, "w": weights[i]}
+        for line_number, made in enumerate([{"h": h}, {"g": np.sin(h)}, {"c": np.sin(h) + c}, {}]):
+            expected[i, first + 1 + line_number] = dict(locals)
+            locals |= made
+        c = locals["c"]
+    session = debug(pl.grad(transform(scanned_again)))(x, weights)
+    seen, is_backward = set(), False
+    for _ in range(100):
+        session.step()
+        if session.is_done:
+            break
+        *around, frame = session.stack()
+        is_backward |= frame.function == "scanned_again" and frame.line == start + 3
+        names = session.variables()
+        if frame.function == "again":
+            iteration = int(around[-1].run.split()[1])
+            iteration = 2 - iteration if is_backward else iteration
+            known = expected[iteration, frame.line]
+            seen.add((is_backward, frame.line, *names))
+            for name in {"c", "w", "h", "g"} & names.keys():
+                if name in known:
+                    np.testing.assert_allclose(names[name], known[name], 1e-6)
+        elif is_backward and frame.line == start + 3 and "x" in names:
+            np.testing.assert_allclose(names["x"], c, 1e-6)
+    # The backward pass knows the arguments where they still have their values, and what it computes again.
+    assert (True, first + 1, "c", "w") in seen
+    assert any({*each} >= {True, first + 2, "c", "w", "h"} for each in seen)
+
+
 def test_a_session_jumps_to_an_iteration_and_evaluates_there() -> None:
     session = started().next().jump(2)
     assert session.stack()[-1].run == "(iteration 2 of 3)"

@@ -10,7 +10,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from example_calls import EXAMPLES, WAYS as WAYS_OF_EXAMPLES, first_calls, outcome
+from example_calls import (
+    EXAMPLES,
+    WAYS as WAYS_OF_EXAMPLES,
+    first_calls,
+    outcome,
+    without_static,
+)
 
 import pellucid as pl
 import pellucid.numpy as jnp
@@ -186,7 +192,7 @@ def test_an_example_with_breakpoints_gives_its_losses(path: Path, condition: str
 def test_watched_functions_of_an_example_end_as_they_do_without(path: Path) -> None:
     ended = []
     for jitted, args in first_calls(path, 1):
-        function = jitted.__wrapped__
+        function, args = without_static(jitted, args)
         for name, way in WAYS_OF_EXAMPLES.items():
             called, given = way(function, args)
             run = functools.partial(called, *given)

@@ -191,6 +191,12 @@ def split_remat(params: RematParams, nonzero: Mask) -> RematParts:
     # One flag per residual: constants are passed on, the others are recomputed.
     constant = [s.kind == "constant" for s in parts.sources]
     linear = _linear_program(parts, pruned, constant, list(saved_and_used.values()), sum(needed))
+    # What it recomputes from has the names of the arguments.
+    places = [i for i, is_needed in enumerate(needed) if is_needed]
+    if body.debug is not None:
+        others = [None] * (len(linear.jaxpr.invars) - len(places))
+        debug = body.debug.rearranged(n_inputs, [*places, *others], ())
+        linear = ClosedJaxpr(linear.jaxpr.replace(debug=debug), linear.consts)
     constants = [parts.constants[s.index] for s in parts.sources if s.kind == "constant"]
     return RematParts(primal, parts.consts, linear, tuple(needed), constants, parts.nonzero_out)
 

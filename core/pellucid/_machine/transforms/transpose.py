@@ -29,7 +29,7 @@ from pellucid._machine.tracing import (
     without_references,
 )
 
-from .derived import Derived, derivation, flag_list, stage_open, without_names
+from .derived import Derived, derivation, flag_list, stage_open
 from .zeros import as_cotangent_of
 
 
@@ -177,5 +177,9 @@ def transpose_jaxpr(
     # Types of `arguments`, in their order.
     avals = [v.aval for v, is_linear in strict_zip(jaxpr.invars, linear) if not is_linear]
     avals += [aval for aval in cotangent_avals if aval is not None]
-    program, consts = stage_open(backward, avals, without_names(jaxpr.debug))
+    # Nonlinear inputs keep their names; cotangents have none.
+    kept = [i for i, is_linear in enumerate(linear) if not is_linear]
+    positions = [*kept, *[None] * (len(avals) - len(kept))]
+    debug = jaxpr.debug and jaxpr.debug.rearranged(len(linear), positions, ())
+    program, consts = stage_open(backward, avals, debug)
     return Derived(program, consts, tuple(mask))

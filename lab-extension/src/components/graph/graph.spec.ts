@@ -10,7 +10,7 @@ import { heatOf } from './heat';
 import { GraphModel } from './model';
 import { firstBox, nextBox } from './moves';
 import { reachOf } from './reach';
-import { boundsWithLabels, boxAt, edgeAt, makeScene, type Scene } from './scene';
+import { boundsWithLabels, boxAt, edgeAt, labelsApart, makeScene, type Scene } from './scene';
 import { Spotlight } from './spotlight';
 
 async function model(name: string): Promise<GraphModel> {
@@ -225,6 +225,26 @@ describe('the scene', () => {
     const [x0, y0, x1, y1] = scene.points.subarray(edge.start, edge.end);
     expect(edgeAt(scene, (x0! + x1!) / 2, (y0! + y1!) / 2, 4)).toBe(edge);
     expect(edgeAt(scene, -500, -500, 4)).toBeNull();
+  });
+
+  test('shows no two labels that overlap, wherever their edges lie', () => {
+    // Vertical edges whose labels are up to a few units apart, across all stripes.
+    const points: number[] = [];
+    const edges = Array.from({ length: 40 }, (_, i) => {
+      const [x, y] = [(i % 4) * 30, i * 5];
+      points.push(x, y, x, y + 100);
+      return { start: 4 * i, end: 4 * i + 4, label: 'f32[8,16]' };
+    });
+    const scene = { points: Float32Array.from(points), edges } as unknown as Scene;
+    const shown = labelsApart(scene, scene.edges).map(each => each.bounds);
+    expect(shown.length).toBeGreaterThan(10);
+    shown.forEach((a, i) =>
+      shown.slice(i + 1).forEach(b => {
+        const isApart =
+          Math.abs(a.top - b.top) >= a.height || Math.abs(a.left - b.left) >= a.width;
+        expect(isApart).toBe(true);
+      }),
+    );
   });
 
   test('labels each value once, and joins edges to ports', async () => {

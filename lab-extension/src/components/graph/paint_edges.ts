@@ -1,7 +1,7 @@
 /** Paints edges, thicker for more bytes, with the types of their values. */
 
 import { isFaint, type Frame } from './frame';
-import { LABEL_SIZE, WEIGHTS, labelBounds, type Scene, type SceneEdge } from './scene';
+import { LABEL_SIZE, WEIGHTS, labelsApart, type Scene, type SceneEdge } from './scene';
 
 const MIN_EDGE_PIXELS = 1.5;
 /** Length of a dash in pixels of the screen. */
@@ -178,28 +178,16 @@ function paintLabels(frame: Frame, scene: Scene, edges: readonly SceneEdge[]): v
   context.font = `${LABEL_SIZE}px ${theme.code}`;
   context.textAlign = 'center';
   context.textBaseline = 'middle';
-  const taken = new Set<number>();
-  for (const edge of edges) {
-    const bounds = labelBounds(scene, edge);
-    if (bounds === null) {
-      continue;
-    }
-    const half = bounds.width / 2;
-    const [x, y] = [bounds.left + half, bounds.top + bounds.height / 2];
-    const row = Math.round(y / 13) * 100_003;
-    const cells: number[] = [];
-    for (let cell = Math.floor((x - half) / 8); cell <= Math.floor((x + half) / 8); cell++) {
-      cells.push(row + cell);
-    }
-    if (cells.some(cell => taken.has(cell))) {
-      continue;
-    }
-    cells.forEach(cell => taken.add(cell));
+  for (const { edge, bounds } of labelsApart(scene, edges)) {
     context.fillStyle = theme.color('bg');
     context.globalAlpha = 0.85;
     context.fillRect(bounds.left, bounds.top, bounds.width, bounds.height);
     context.globalAlpha = 1;
     context.fillStyle = theme.color('muted');
-    context.fillText(edge.label, x, y + 0.5);
+    context.fillText(
+      edge.label,
+      bounds.left + bounds.width / 2,
+      bounds.top + bounds.height / 2 + 0.5,
+    );
   }
 }

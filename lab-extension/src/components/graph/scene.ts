@@ -234,6 +234,40 @@ export function labelBounds(scene: Scene, { label, start, end }: SceneEdge): Bou
   return { left: x - width / 2, top: y - LABEL_HEIGHT / 2, width, height: LABEL_HEIGHT };
 }
 
+/** The labels of edges, without those that overlap one of an edge before. */
+export function labelsApart(
+  scene: Scene,
+  edges: readonly SceneEdge[],
+): { edge: SceneEdge; bounds: Bounds }[] {
+  const shown: { edge: SceneEdge; bounds: Bounds }[] = [];
+  // Those that reach into each stripe of the height of a label; a label reaches into two.
+  const stripes = new Map<number, Bounds[]>();
+  for (const edge of edges) {
+    const bounds = labelBounds(scene, edge);
+    if (bounds === null) {
+      continue;
+    }
+    const first = Math.floor(bounds.top / LABEL_HEIGHT);
+    const touched = [first, first + 1];
+    const isFree = touched.every(stripe =>
+      (stripes.get(stripe) ?? []).every(
+        other =>
+          Math.abs(other.top - bounds.top) >= LABEL_HEIGHT ||
+          other.left + other.width <= bounds.left ||
+          bounds.left + bounds.width <= other.left,
+      ),
+    );
+    if (!isFree) {
+      continue;
+    }
+    for (const stripe of touched) {
+      stripes.set(stripe, [...(stripes.get(stripe) ?? []), bounds]);
+    }
+    shown.push({ edge, bounds });
+  }
+  return shown;
+}
+
 /** Bounds of a box, widened by the labels of its edges. */
 export function boundsWithLabels(scene: Scene, box: Box): Bounds {
   const labels = scene.edges
