@@ -84,10 +84,11 @@ def test_static_arguments():
     assert float(grad(f)(2.0, False, n=3)) == 1.0
 
 
-def test_static_arguments_without_a_hash():
+@pytest.mark.parametrize("position", [0, (0,), -2])
+def test_static_arguments_without_a_hash(position):
     """They are never compared, so that the function is traced at each call."""
-    f = checkpoint(lambda parts, x: parts[0] * x, static_argnums=0)
-    factors = [3.0]
+    f = checkpoint(lambda parts, x: parts[0] * x if parts[0] < 5 else x, static_argnums=position)
+    factors = [3.0, "no array"]
     assert float(grad(lambda x: f(factors, x))(2.0)) == 3.0
     factors[0] = 4.0
     assert float(grad(lambda x: f(factors, x))(2.0)) == 4.0

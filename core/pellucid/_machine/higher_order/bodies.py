@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -117,11 +118,13 @@ def known_body(
 ) -> TracedBody:
     """The body returned by `trace`, cached for the function and `key` under the current options.
 
-    As in JAX, bodies of loops, branches and remat are cached; other functions are traced at each call.
+    As in JAX, bodies of loops, branches and remat are cached; other functions are traced at each call, and so are
+    those whose key has static arguments that can't be hashed.
     """
-    is_found_again = compares_by_identity(function)
-    key = (*key, code_of(function), trace_context())
-    bodies = _traced_bodies(function, *key) if is_found_again else []
+    bodies: list[TracedBody] = []
+    if compares_by_identity(function):
+        with suppress(TypeError):
+            bodies = _traced_bodies(function, *key, code_of(function), trace_context())
     if bodies:
         return bodies[0]
     body = body_of_trace(trace)

@@ -359,7 +359,13 @@ def checkpoint(
             "checkpoint: the option `concrete` does not exist any more.",
             do="Make arguments whose values Python needs static, with static_argnums.",
         )
-    nums, names = resolve_arguments(fun, static_argnums or None, static_argnames or None, "static")
+    # Position 0 is no less a position, so emptiness is what counts.
+    nums, names = resolve_arguments(
+        fun,
+        None if static_argnums == () else static_argnums,
+        None if static_argnames == () else static_argnames,
+        "static",
+    )
     spec = FunctionSpec(fun, name_of(fun), nums, names)
 
     @wraps(fun, "Rematerialized form")
