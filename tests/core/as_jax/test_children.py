@@ -5,24 +5,9 @@ from __future__ import annotations
 import importlib.util
 import os
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
-
-CORE = Path(__file__).parents[3] / "core"
-STARTS = """
-import site, sys
-site.addsitedir({folder!r})
-
-class Hidden:
-    def find_spec(self, name, path=None, target=None):
-        if name == "jax":
-            raise ModuleNotFoundError("No module named 'jax'", name="jax")
-
-if {is_alone}:
-    sys.meta_path.insert(-1, Hidden())
-"""
 
 POOLS = """
 import multiprocessing, subprocess, sys
@@ -126,74 +111,111 @@ pellucid.as_jax.install()
 """
 
 
-@pytest.fixture(params=["both installed", "pellucid alone"])
-def environment(request: pytest.FixtureRequest, tmp_path: Path) -> dict[str, str]:
-    """Variables of processes that start as where the distribution is installed, with the reference or without."""
-    starts, site = tmp_path / "starts", tmp_path / "site"
-    for folder in (starts, site):
-        folder.mkdir()
-    (site / "pellucid_start.pth").write_bytes((CORE / "pellucid_start.pth").read_bytes())
-    text = STARTS.format(folder=str(site), is_alone=request.param == "pellucid alone")
-    (starts / "sitecustomize.py").write_text(text, encoding="utf-8")
-    path = os.pathsep.join([str(starts), str(CORE), os.environ.get("PYTHONPATH", "")])
-    return {**os.environ, "PYTHONPATH": path, "JAX_PLATFORMS": "cpu"}
+NOTEBOOK = """
+import nbclient, nbformat
+cell = "import jax, jax.numpy as jnp; print(hasattr(jax, '__pellucid__'), jax.jit(jnp.cos)(0.0))"
+notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(cell)])
+nbclient.NotebookClient(notebook, kernel_name="python3", timeout=200).execute()
+print(notebook.cells[0].outputs[0].text)
+"""
+
+FINDS = """
+import importlib.metadata
+try:
+    import jax
+except ModuleNotFoundError as error:
+    assert str(error) == "No module named 'jax'"
+    try:
+        importlib.metadata.version("jax")
+    except importlib.metadata.PackageNotFoundError:
+        print("neither module nor distribution")
+else:
+    print(hasattr(jax, "__pellucid__"), importlib.metadata.version("jax") == jax.__version__)
+"""
 
 
 def run(
-    environment: dict[str, str], *arguments: str, cwd: Path | None = None, **more: str
+    python: Path, *arguments: str, cwd: Path | None = None, **more: str
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [sys.executable, *arguments], env={**environment, **more}, cwd=cwd,
-        capture_output=True, text=True, timeout=200, check=False,
+        [python, *arguments], env={**os.environ, "JAX_PLATFORMS": "cpu", **more}, cwd=cwd,
+        capture_output=True, text=True, timeout=400, check=False,
     )  # fmt: skip
 
 
-def test_workers_of_all_kinds_are_answered(environment, tmp_path):
+@pytest.mark.oracle
+def test_the_two_environments_differ_by_the_reference(interpreters):
+    answers = {name: run(python, "-c", FINDS).stdout for name, python in interpreters.items()}
+    assert answers == {
+        "both installed": "False True\n",
+        "pellucid alone": "neither module nor distribution\n",
+    }
+
+
+def test_modules_and_distribution_are_answered(interpreter):
+    process = run(interpreter, "-c", FINDS, PELLUCID_AS_JAX="1")
+    assert process.stdout == "True True\n", process.stderr
+
+
+def test_workers_of_all_kinds_are_answered(interpreter, tmp_path):
     script = tmp_path / "pools.py"
     script.write_text(POOLS, encoding="utf-8")
-    process = run(environment, "-m", "pellucid.as_jax", str(script))
+    process = run(interpreter, "-m", "pellucid.as_jax", str(script))
     assert process.stdout == "done\n", process.stderr
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("library", CLUSTERS)
-def test_workers_of_libraries_are_answered(environment, tmp_path, library):
+def test_workers_of_libraries_are_answered(interpreter, tmp_path, library):
     if importlib.util.find_spec(library) is None:
         pytest.skip(f"{library} isn't installed")
     script = tmp_path / "workers.py"
     script.write_text(TO_WORKERS.replace("{cluster}", CLUSTERS[library].strip()), encoding="utf-8")
     folders = {"IPYTHONDIR": str(tmp_path), "DASK_TEMPORARY_DIRECTORY": str(tmp_path)}
-    process = run(environment, "-m", "pellucid.as_jax", str(script), cwd=tmp_path, **folders)
+    process = run(interpreter, "-m", "pellucid.as_jax", str(script), cwd=tmp_path, **folders)
     assert process.stdout.endswith("done\n"), process.stdout + process.stderr
 
 
-def test_workers_of_pytest_are_answered(environment, tmp_path):
+@pytest.mark.slow
+def test_kernels_of_executed_notebooks_are_answered(interpreter, tmp_path):
+    script = tmp_path / "notebook.py"
+    script.write_text(NOTEBOOK, encoding="utf-8")
+    folders = {
+        "IPYTHONDIR": str(tmp_path),
+        "JUPYTER_PATH": "",
+        "JUPYTER_RUNTIME_DIR": str(tmp_path),
+    }
+    process = run(interpreter, "-m", "pellucid.as_jax", str(script), cwd=tmp_path, **folders)
+    assert process.stdout.strip() == "True 1.0", process.stdout + process.stderr
+
+
+def test_workers_of_pytest_are_answered(interpreter, tmp_path):
     (tmp_path / "pytest.ini").touch()
     (tmp_path / "test_it.py").write_text(TESTS, encoding="utf-8")
     command = "-m", "pellucid.as_jax", "-m", "pytest", "-q", "-n", "1", "-p", "no:cacheprovider"
-    process = run(environment, *command, cwd=tmp_path)
+    process = run(interpreter, *command, cwd=tmp_path)
     assert "1 passed" in process.stdout, process.stdout + process.stderr
 
 
 @pytest.mark.parametrize("program", [BEFORE, PELLUCID_FIRST], ids=["jax", "pellucid"])
-def test_a_variable_answers_from_the_start(environment, program):
+def test_a_variable_answers_from_the_start(interpreter, program):
     options = {"PELLUCID_AS_JAX": "1", "PELLUCID_AS_JAX_VERSION": "0.11.0"}
-    process = run(environment, "-c", program, **options)
+    process = run(interpreter, "-c", program, **options)
     assert process.returncode == 0, process.stderr
 
 
-def test_without_the_variable_nothing_is_answered(environment):
+def test_without_the_variable_nothing_is_answered(interpreter):
     program = "import sys; print('pellucid_start' in sys.modules)"
-    assert run(environment, "-c", program).stdout == "False\n"
-    assert run(environment, "-c", program, PELLUCID_AS_JAX="0").stdout == "False\n"
+    assert run(interpreter, "-c", program).stdout == "False\n"
+    assert run(interpreter, "-c", program, PELLUCID_AS_JAX="0").stdout == "False\n"
 
 
-def test_importing_the_module_alone_answers_nothing(environment):
+def test_importing_the_module_alone_answers_nothing(interpreter):
     program = "import sys; before = list(sys.meta_path); import pellucid_start; print(sys.meta_path == before)"
-    assert run(environment, "-c", program).stdout == "True\n"
+    assert run(interpreter, "-c", program).stdout == "True\n"
 
 
-def test_a_process_that_has_both_says_so_once(environment):
-    process = run(environment, "-c", BOTH)
+def test_a_process_that_has_both_says_so_once(interpreter):
+    process = run(interpreter, "-c", BOTH)
     assert process.stderr.count("Error:") == 1, process.stderr
     assert "SharedProcessError: pellucid can't answer for jax" in process.stderr

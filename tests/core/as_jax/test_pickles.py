@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -88,45 +87,35 @@ print("read")
 """
 
 ANSWERED = "import pellucid.as_jax\npellucid.as_jax.install()\n"
-ALONE = (
-    """
-import sys
-class Hidden:
-    def find_spec(self, name, path=None, target=None):
-        if name == "jax":
-            raise ModuleNotFoundError("No module named 'jax'", name="jax")
-sys.meta_path.insert(0, Hidden())
-"""
-    + ANSWERED
-)  # as where the reference isn't installed
 
 
-def run(program: str, file: Path) -> str:
+def run(python: Path, program: str, file: Path) -> str:
     process = subprocess.run(
-        [sys.executable, "-W", "ignore", "-c", program, str(file)],
+        [python, "-W", "ignore", "-c", program, str(file)],
         capture_output=True, text=True, timeout=200, check=False,
     )  # fmt: skip
     assert process.returncode == 0, process.stderr
     return process.stdout
 
 
-WRITERS = pytest.mark.parametrize(
-    ("start", "other"), [("", ALONE), (ANSWERED, "")], ids=["the reference", "pellucid"]
-)
+@pytest.fixture(params=["the reference", "pellucid"])
+def writer_and_reader(request, interpreters) -> list[tuple[Path, str]]:
+    """Interpreter and beginning of the program that writes, and of the one that reads; pellucid's has no jax installed."""
+    pair = [(interpreters["both installed"], ""), (interpreters["pellucid alone"], ANSWERED)]
+    return pair if request.param == "the reference" else pair[::-1]
 
 
 @pytest.mark.oracle
-@WRITERS
-def test_pickles_are_read_by_the_other(start, other, tmp_path):
+def test_pickles_are_read_by_the_other(writer_and_reader, tmp_path):
     file = tmp_path / "values"
-    run(start + VALUES + WRITE, file)
-    assert run(other + VALUES + READ, file) == "read\n"
+    (writer, start), (reader, other) = writer_and_reader
+    run(writer, start + VALUES + WRITE, file)
+    assert run(reader, other + VALUES + READ, file) == "read\n"
 
 
-@pytest.mark.parametrize("start", [ANSWERED, ALONE], ids=["both installed", "pellucid alone"])
-def test_own_pickles_are_read(start, tmp_path):
-    run(start + VALUES + WRITE, tmp_path / "values")
-    assert run(start + VALUES + READ, tmp_path / "values") == "read\n"
+def test_own_pickles_are_read(interpreter, tmp_path):
+    run(interpreter, ANSWERED + VALUES + WRITE, tmp_path / "values")
+    assert run(interpreter, ANSWERED + VALUES + READ, tmp_path / "values") == "read\n"
 
 
 CHECKPOINTS = """
@@ -158,10 +147,16 @@ else:
 
 
 @pytest.mark.oracle
-@WRITERS
-def test_checkpoints_are_read_by_the_other(start, other, tmp_path):
-    run(start + CHECKPOINTS.replace("WRITES", "True"), tmp_path)
-    assert run(other + CHECKPOINTS.replace("WRITES", "False"), tmp_path) == "read\n"
+def test_checkpoints_are_read_by_the_other(writer_and_reader, tmp_path):
+    (writer, start), (reader, other) = writer_and_reader
+    run(writer, start + CHECKPOINTS.replace("WRITES", "True"), tmp_path)
+    assert run(reader, other + CHECKPOINTS.replace("WRITES", "False"), tmp_path) == "read\n"
+
+
+def test_own_checkpoints_are_read(interpreter, tmp_path):
+    run(interpreter, ANSWERED + CHECKPOINTS.replace("WRITES", "True"), tmp_path)
+    program = ANSWERED + CHECKPOINTS.replace("WRITES", "False")
+    assert run(interpreter, program, tmp_path) == "read\n"
 
 
 def test_a_sharding_with_numbered_devices_is_refused():
