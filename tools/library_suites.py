@@ -117,7 +117,15 @@ def source_of(distribution: str) -> Path:
     # Where a library has no configuration, pytest would take ours, and fixtures of ours that import pellucid.
     (SOURCES / "pytest.ini").touch()
     if not (SOURCES / stem).is_dir():
-        command = [sys.executable, "-m", "pip", "download", "--no-deps", "--no-binary", ":all:"]
+        command = [
+            sys.executable,
+            "-m",
+            "pip",
+            "download",
+            "--no-deps",
+            "--no-binary",
+            distribution,
+        ]
         requirement = f"{distribution}=={version}"
         subprocess.run([*command, "--dest", SOURCES, requirement], check=True)
         with tarfile.open(SOURCES / f"{stem}.tar.gz") as archive:
@@ -146,6 +154,7 @@ def run(
     path, folder = str(Path(__file__).parent), source / suite.tests
     if not (folder / "__init__.py").exists():  # its test files import each other by name
         path = f"{path}{os.pathsep}{folder}"
+    path = os.pathsep.join(filter(None, (path, os.environ.get("PYTHONPATH", ""))))
     environment = os.environ | {SELECTION: selection, OUTCOMES: str(outcomes), "PYTHONPATH": path}
     environment |= dict(suite.environment)
     environment["PELLUCID_AS_JAX"] = "0" if with_jax else "1"
