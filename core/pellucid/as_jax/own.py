@@ -616,6 +616,27 @@ def tuple_insert(t: tuple[Any, ...], idx: int, val: Any) -> tuple[Any, ...]:
     return (*t[:idx], val, *t[idx:])
 
 
+def tuple_update(t: tuple[Any, ...], idx: int, val: Any) -> tuple[Any, ...]:
+    """`t` with `val` in the place `idx`, counted from either end.
+
+    >>> tuple_update((1, 2, 3), -1, 5)
+    (1, 2, 5)
+    """
+    return subvals(t, [(range(len(t))[idx], val)])
+
+
+def subvals(lst: Sequence[Any], replace: Iterable[tuple[int, Any]]) -> tuple[Any, ...]:
+    """The elements of `lst` with others in some places: pairs (place, element).
+
+    >>> subvals([1, 2, 3], [(0, 7), (2, 9)])
+    (7, 2, 9)
+    """
+    elements = list(lst)
+    for place, element in replace:
+        elements[place] = element
+    return tuple(elements)
+
+
 def tuple_delete(t: tuple[Any, ...], idx: int) -> tuple[Any, ...]:
     """`t` without the item at position `idx`.
 
@@ -653,6 +674,66 @@ def cache(max_size: int | None = 4096, **_: Any) -> Callable[[F], F]:
 
 
 _ANY_NUMBER = 1 << 20
+
+
+def memoize(f: F) -> F:
+    """`f` with its results remembered by its arguments, and by the options that tracing depends on.
+
+    >>> memoize(lambda x: x * x)(3)
+    9
+    """
+    return cache(max_size=None)(f)
+
+
+def weakref_lru_cache(
+    f: Any = None, *, maxsize: int | None = 2048, trace_context_in_key: bool = True, **_: Any
+) -> Any:
+    """`f` with its results remembered as long as its first argument lives; a decorator, where `f` is left out.
+
+    >>> count = weakref_lru_cache(lambda function, n: n + 1)
+    >>> count(len, 3), count(len, 3), count.cache_info().hits
+    (4, 4, 1)
+    """
+    if f is None:
+        return functools.partial(
+            weakref_lru_cache, maxsize=maxsize, trace_context_in_key=trace_context_in_key
+        )
+
+    @cached(maxsize or _ANY_NUMBER, weakly=True)
+    def call_cached(first: Any, options: Any, *args: Any, **kwargs: Any) -> Any:
+        return f(first, *args, **kwargs)
+
+    @functools.wraps(f)
+    def call(first: Any, *args: Any, **kwargs: Any) -> Any:
+        options = trace_context() if trace_context_in_key else None
+        return call_cached(first, options, *args, **kwargs)
+
+    call.cache_clear = call_cached.cache_clear  # type: ignore[attr-defined]
+    call.cache_info = call_cached.cache_info  # type: ignore[attr-defined]
+    return call
+
+
+def curry(f: Callable[..., Any]) -> Callable[..., Callable[..., Any]]:
+    """`f` that takes its first arguments in one call and the others in a second one.
+
+    >>> curry(max)(1, 5)(3)
+    5
+    """
+    return functools.wraps(f)(functools.partial(functools.partial, f))
+
+
+def set_module(module: str) -> Callable[[T], T]:
+    """A decorator that states the module of a function or class.
+
+    >>> set_module("jax.numpy")(lambda x: x).__module__
+    'jax.numpy'
+    """
+
+    def decorate(defined: T) -> T:
+        defined.__module__ = module
+        return defined
+
+    return decorate
 
 
 def wraps(

@@ -50,6 +50,16 @@ try:
 except TypeError as error:
     assert "my_function" in str(error)
 assert util.split_list([1, 2, 3], [1]) == [[1], [2, 3]] and util.unzip2([(1, 2)]) == ((1,), (2,))
+assert util.tuple_update((1, 2, 3), 1, 5) == util.subvals([1, 2, 3], [(1, 5)]) == (1, 5, 3)
+assert util.curry(lambda *x: x)(1, 2)(3) == (1, 2, 3) and util.set_module("m")(lambda: 0).__module__ == "m"
+calls, squares = [], util.memoize(lambda x: calls.append(x) or x * x)
+assert squares(3) == squares(3) == 9 and calls == [3]
+lengths = util.weakref_lru_cache(maxsize=8)(lambda function, *, n: calls.append(n) or n)
+assert lengths(squares, n=2) == lengths(squares, n=2) == 2 and calls == [3, 2]
+with jax.enable_x64(True):
+    assert lengths(squares, n=2) == 2 and squares(3) == 9 and calls == [3, 2, 2, 3]
+lengths.cache_clear()
+assert lengths(squares, n=2) == 2 and calls == [3, 2, 2, 3, 2] and lib.jaxlib.__name__ == "jaxlib"
 signature = inspect.signature(lambda x, axis=0: x)
 assert api_util.infer_argnums_and_argnames(signature, (1,), None) == ((1,), ("axis",))
 to_iter, from_iter = tree_util._registry[dict]
