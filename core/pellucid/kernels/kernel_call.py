@@ -160,7 +160,7 @@ class KernelCall(Shown, Defined[KernelCallParams]):
             inputs = operands[len(operands) - len(kernel.inputs) :]
             return late("call of a Triton kernel")(ctx, kernel, inputs)
         is_mosaic = isinstance(kernel.compiler_params, gpu.CompilerParams)
-        if is_mosaic and params.is_own and ctx.platform == "cuda":
+        if is_mosaic and (params.is_own or params.waits) and ctx.platform == "cuda":
             n = len(kernel.scalars) + len(kernel.inputs)
             return late("call of a Mosaic GPU kernel")(ctx, kernel, operands[len(operands) - n :])
         is_of_gpus = is_triton or is_mosaic
@@ -170,7 +170,7 @@ class KernelCall(Shown, Defined[KernelCallParams]):
         if params.waits and ctx.platform != "cpu":
             raise UnsupportedError(
                 f"the kernel `{kernel.name}`: threads that wait for each other are not lowered for {ctx.platform}.",
-                do="Run it on the CPU, where it is simulated, or ask for that: `interpret=mosaic_gpu.InterpretParams()`.",
+                do="Run it on a Hopper GPU, or on the CPU, where it is simulated.",
             )
         return jit_p.lower(ctx, operands, params.as_call())
 

@@ -14,13 +14,16 @@ from pellucid._machine.xla.gpu_targets import GPU_TARGETS
 from pellucid._machine.xla.mlir import module_of_artifact, new_context
 from pellucid._machine.xla.plugins import topology_devices
 from tests.core.kernels.hopper_kernels import KERNELS, PRODUCTS
+from tests.core.kernels.hopper_threads import THREADS
 
 
 def main(folder: pathlib.Path) -> None:
-    """Print one line for each kernel; `folder` is where the compiler leaves files."""
+    """Print one line for each kernel; those that the command names, or all; `folder` is where the compiler leaves files."""
     options = {"target_config": GPU_TARGETS["H100"].text, "topology": "1x1x1"}
     devices = topology_devices("cuda", "", options)
-    for name, make in (KERNELS | PRODUCTS).items():
+    chosen = sys.argv[2:] or [*KERNELS, *PRODUCTS, *THREADS]
+    for name in chosen:
+        make = (KERNELS | PRODUCTS | THREADS)[name]
         print(json.dumps({"name": name, **compiled(devices[:1], folder, *make())}), flush=True)
 
 

@@ -1,14 +1,17 @@
-"""An interpreter of the modules of kernels for Hopper GPUs on NumPy, as slow as it is plain: what blocks of 128 threads compute, without a GPU.
+"""An interpreter of the modules of kernels for Hopper GPUs on NumPy, as slow as it is plain: what blocks of 128 threads, or several times as many, compute, without a GPU.
 
-A value is an array with the threads along its first axis. All threads take each operation together, so what they owe each other is checked instead: a
-byte of memory that one thread writes and another one reads or writes without a barrier between is an error, and so are reads of what nobody has written,
-and what a copy or a matrix product still uses. Copies are made as late as possible, when somebody waits for them.
+A value is an array with the threads of a warpgroup along its first axis. All of these take each operation together, and warpgroups take turns where they
+wait, so what they owe each other is checked instead: a byte of memory that one thread writes and another one reads or writes without a barrier between is
+an error, and so are reads of what nobody has written, and what a copy or a matrix product still uses. Copies are made as late as possible, when somebody
+waits for them; who hasn't waited for one must not read what it has brought.
 """
 
 from __future__ import annotations
 
 import itertools
 import re
+import threading
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import ml_dtypes
@@ -19,7 +22,7 @@ from pellucid._machine.xla.mosaic_gpu import ir
 from tests.core.kernels import mlir_interpreter
 from tests.core.kernels.mlir_interpreter import DTYPES, number
 
-THREADS = 128
+THREADS, MAX_WARPGROUPS = 128, 8
 _SHIFT = 40
 _SHARED, _LOCAL, _HOST = 1000, 1001, 1002
 MORE_UNARY = {
@@ -43,15 +46,34 @@ def size_of(kind: ir.Type) -> int:
     return np.dtype(DTYPES[text]).itemsize
 
 
-class Bytes:
-    """A memory: its bytes, and of each who wrote and read it last, and when: the number of barriers before."""
+class Agent(NamedTuple):
+    """A warpgroup: its number, by warpgroup the time before which it knows all that it did, and the copies that it has waited for."""
 
-    def __init__(self, data: np.ndarray, is_written: bool) -> None:
+    number: int
+    clock: np.ndarray
+    copies: set[int]
+
+    @property
+    def now(self) -> int:
+        """Its own time: the number of barriers before."""
+        return int(self.clock[self.number])
+
+    def threads(self, active: np.ndarray) -> np.ndarray:
+        """The numbers in the block of its threads."""
+        return np.flatnonzero(active) + THREADS * self.number
+
+
+class Bytes:
+    """A memory: its bytes, and of each which thread wrote it, which one of each warpgroup read it last, and when, at that warpgroup's time."""
+
+    def __init__(self, data: np.ndarray, is_written: bool, n_warpgroups: int = 1) -> None:
         self.data = data
         n = len(data)
         self.is_written = np.full(n, is_written)
         self.writer, self.written = np.full(n, -1), np.full(n, -1)
-        self.reader, self.read_at = np.full(n, -1), np.full(n, -1)
+        self.readers, self.read_at = [np.full((n_warpgroups, n), -1) for _ in range(2)]
+        self.copy = np.full(n, -1)
+        """Numbers of the copies that have brought them."""
         self.is_unfenced = np.zeros(n, bool)
         """Written by a thread, not yet seen by copies and matrix products."""
         self.in_flight = np.zeros(n, bool)
@@ -59,35 +81,54 @@ class Bytes:
         self.uses = np.zeros(n, int)
         """Numbers of copies and products that still read it."""
 
-    def read(self, offsets: np.ndarray, threads: np.ndarray, size: int, epoch: int) -> np.ndarray:
-        """What `threads` read at `offsets`, `size` bytes each: an array of a row of bytes for each."""
+    def read(self, offsets: np.ndarray, threads: np.ndarray, size: int, agent: Agent) -> np.ndarray:
+        """What `threads` of a warpgroup read at `offsets`, `size` bytes each: an array of a row of bytes for each."""
         places = self._places(offsets, size)
         assert self.is_written[places].all(), "a read of what nobody has written"
-        assert not self.in_flight[places].any(), "a read of what a copy may still write"
-        other = (self.writer[places] != threads[:, None]) & (self.written[places] == epoch)
-        assert not other.any(), "a read of what another thread has written since the last barrier"
+        mine = threads[:, None]
+        assert not (self.is_unknown(places, agent) & (self.writer[places] != mine)).any(), "a read of what another thread has written since the last barrier"  # fmt: skip
+        self.check_copies(places, agent, "a read")
         # Of several readers -2 is noted.
-        again = (self.read_at[places] == epoch) & (self.reader[places] != threads[:, None])
+        reader, read_at = self.readers[agent.number], self.read_at[agent.number]
+        again = (read_at[places] == agent.now) & (reader[places] != mine)
         counts = np.bincount(places.ravel(), minlength=1)
         several = again | (counts[places] > 1)
-        self.reader[places] = np.where(several, -2, threads[:, None])
-        self.read_at[places] = epoch
+        reader[places] = np.where(several, -2, mine)
+        read_at[places] = agent.now
         return self.data[places]
 
-    def write(self, offsets: np.ndarray, threads: np.ndarray, rows: np.ndarray, epoch: int) -> None:
+    def write(self, offsets: np.ndarray, threads: np.ndarray, rows: np.ndarray, agent: Agent) -> None:
         """Write rows of bytes at `offsets`."""
         places = self._places(offsets, rows.shape[1])
         assert len(np.unique(places)) == places.size, "threads write to one place"
-        assert not self.in_flight[places].any(), "a write of what a copy may still write"
         assert not self.uses[places].any(), "a write of what a copy or product still reads"
+        self.check_copies(places, agent, "a write")
         mine = threads[:, None]
-        other = (self.writer[places] != mine) & (self.written[places] == epoch)
-        assert not other.any(), "a write of what another thread has written since the last barrier"
-        other = (self.reader[places] != mine) & (self.read_at[places] == epoch)
-        assert not other.any(), "a write of what another thread has read since the last barrier"
+        assert not (self.is_unknown(places, agent) & (self.writer[places] != mine)).any(), "a write of what another thread has written since the last barrier"  # fmt: skip
+        assert not self.is_read(places, agent, mine), "a write of what another thread has read since the last barrier"  # fmt: skip
         self.data[places] = rows
         self.is_written[places] = self.is_unfenced[places] = True
-        self.writer[places], self.written[places] = mine, epoch
+        self.writer[places], self.written[places] = mine, agent.now
+        self.copy[places] = -1
+
+    def is_unknown(self, places: np.ndarray, agent: Agent) -> np.ndarray:
+        """Which bytes threads have written at a time that a warpgroup doesn't know to be over."""
+        writer = np.maximum(self.writer[places], 0) // THREADS
+        writer = np.minimum(writer, len(agent.clock) - 1)  # of blocks before
+        return self.written[places] >= agent.clock[writer]
+
+    def is_read(self, places: np.ndarray, agent: Agent, mine: Any = -1) -> bool:
+        """Whether another thread than `mine` has read bytes at a time that a warpgroup doesn't know to be over."""
+        for number, now in enumerate(agent.clock):
+            other = self.readers[number][places] != mine
+            if (other & (self.read_at[number][places] >= now)).any():
+                return True
+        return False
+
+    def check_copies(self, places: np.ndarray, agent: Agent, what: str) -> None:
+        """Raise for bytes that a copy may still bring, or has brought to a barrier that a warpgroup hasn't waited for."""
+        assert not self.in_flight[places].any(), f"{what} of what a copy may still write"
+        assert {*np.unique(self.copy[places])} <= {-1, *agent.copies}, f"{what} of what a copy has brought that this warpgroup hasn't waited for"  # fmt: skip
 
     def _places(self, offsets: np.ndarray, size: int) -> np.ndarray:
         assert (offsets % min(size, 16) == 0).all(), "an address that isn't aligned"
@@ -104,12 +145,83 @@ class Barrier:
         self.bytes = 0
         self.phase = 0
         self.copies: list[Any] = []
+        self.known: list[Agent] = []
+        """What those know who have arrived in the phase at hand."""
+        self.of_phases: list[Agent] = []
+        """What those know who have arrived before it."""
+        self.brought: set[int] = set()
+        """Numbers of the copies that have come."""
+
+    def arrive(self, agent: Agent, n_bytes: int = 0) -> None:
+        """Count an arrival, and bytes that are to come."""
+        self.bytes += n_bytes
+        self.pending -= 1
+        assert self.pending >= 0, "more arrivals than a barrier counts"
+        self.known.append(Agent(agent.number, agent.clock.copy(), {*agent.copies}))
+        self.settle()
 
     def settle(self) -> None:
         """Begin the next phase if this one lacks nothing."""
         if self.pending == 0 and self.bytes == 0:
             self.phase += 1
             self.pending = self.arrivals
+            self.of_phases, self.known = self.known, []
+
+
+class Team:
+    """The warpgroups of a block: they take turns, each until it waits for what hasn't happened."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+        self.turns = [threading.Semaphore(0) for _ in range(count)]
+        self.is_done = [False] * count
+        self.in_vain = 0
+        self.errors: list[BaseException] = []
+        self.meeting: list[Agent] = []
+        self.meetings = 0
+        self.agreed: list[Agent] = []
+        self.registers = [65536 // (THREADS * count) // 8 * 8] * count
+
+    def run(self, programs: list[Callable[[], None]]) -> None:
+        """Run a program for each warpgroup to its end."""
+        threads = [threading.Thread(target=self._run, args=row) for row in enumerate(programs)]
+        for thread in threads:
+            thread.start()
+        self.turns[-1].release()  # the last one first
+        for thread in threads:
+            thread.join()
+        if self.errors:
+            raise self.errors[0]
+
+    def _run(self, number: int, program: Callable[[], None]) -> None:
+        self.turns[number].acquire()
+        try:
+            if not self.errors:
+                with np.errstate(all="ignore"):
+                    program()
+        except BaseException as error:
+            self.errors.append(error)
+        self.is_done[number] = True
+        self.in_vain = 0
+        self._pass_on(number)
+
+    def _pass_on(self, number: int) -> None:
+        rest = [(number + 1 + i) % self.count for i in range(self.count)]
+        for other in rest:
+            if not self.is_done[other]:
+                self.turns[other].release()
+                return
+
+    def wait_until(self, number: int, is_so: Callable[[], bool]) -> None:
+        """Let others go on until something is so."""
+        while not is_so():
+            self.in_vain += 1
+            assert self.in_vain <= 2 * self.is_done.count(False), "a wait without end"
+            if self.count > 1:
+                self._pass_on(number)
+                self.turns[number].acquire()
+            assert not self.errors, "another warpgroup has failed"
+        self.in_vain = 0
 
 
 class Copy(NamedTuple):
@@ -158,24 +270,24 @@ def swizzled(addresses: np.ndarray, span: int) -> np.ndarray:
 
 
 class Block(mlir_interpreter.Interpreter):
-    """One block of threads."""
+    """One warpgroup of a block."""
 
     ends = (*mlir_interpreter.Interpreter.ends, "gpu.terminator")
 
-    def __init__(self, host: Host, position: tuple[int, int, int], shared_bytes: int) -> None:
+    def __init__(
+        self, host: Host, position: tuple[int, int, int], shared: Bytes, team: Team, agent: Agent, barriers: dict[int, Barrier]
+    ) -> None:  # fmt: skip
         super().__init__()
         self.values.update(host.values)
         self.position = position
-        self.memories = dict(host.memories)
-        self.memories[_SHARED] = Bytes(np.full(shared_bytes, 0xFF, np.uint8), False)
+        self.memories = {**host.memories, _SHARED: shared}
+        self.team, self.agent, self.barriers = team, agent, barriers
         self.local = np.zeros((THREADS, 0), np.uint8)
         self.active = np.ones(THREADS, bool)
-        self.barriers: dict[int, Barrier] = {}
         self.stores: list[Any] = []
         self.store_groups: list[list[Any]] = []
         self.products: list[Any] = []
         self.product_groups: list[list[Any]] = []
-        self.epoch = host.next_epoch()
         self.host = host
 
     # Running ----------------------------------------------------------------------------------------------
@@ -284,7 +396,7 @@ class Block(mlir_interpreter.Interpreter):
     # Threads ----------------------------------------------------------------------------------------------
 
     def gpu_thread_id(self, operation):
-        return [np.arange(THREADS)]
+        return [np.arange(THREADS) + THREADS * self.agent.number]
 
     def gpu_block_id(self, operation):
         axis = "xyz".index(str(operation.attributes["dimension"]).split()[-1].rstrip(">"))
@@ -292,13 +404,53 @@ class Block(mlir_interpreter.Interpreter):
 
     def gpu_barrier(self, operation):
         assert self.active.all(), "a barrier that only some threads reach"
-        self.epoch = self.host.next_epoch()
+        self.tick()
+        team = self.team
+        team.meeting.append(self.agent)
+        if len(team.meeting) < team.count:
+            number = team.meetings
+            team.wait_until(self.agent.number, lambda: team.meetings > number)
+        else:
+            team.agreed, team.meeting = [Agent(a.number, a.clock.copy(), {*a.copies}) for a in team.meeting], []  # fmt: skip
+            team.meetings += 1
+        self.learn(team.agreed)
         return []
+
+    def nvvm_barrier(self, operation, number, count):
+        assert self.active.all(), "a barrier that only some threads reach"
+        assert self.uniform(number) == self.agent.number + 1
+        assert self.uniform(count) == THREADS
+        self.tick()
+        return []
+
+    def nvvm_setmaxregister(self, operation):
+        assert self.active.all()
+        team, own = self.team, self.agent.number
+        count, is_more = number(operation, "regCount"), "increase" in str(operation.attributes["action"])  # fmt: skip
+        assert (count >= team.registers[own]) == is_more or count == team.registers[own]
+        total = 65536 // THREADS
+        fits = lambda: sum(team.registers) - team.registers[own] + count <= total
+        team.wait_until(own, fits)
+        team.registers[own] = count
+        return []
+
+    def tick(self) -> None:
+        """Begin a new time, at which this warpgroup's threads know what they did before."""
+        self.agent.clock[self.agent.number] = self.host.next_epoch()
+
+    def learn(self, others: list[Agent]) -> None:
+        """Know what others knew."""
+        for other in others:
+            np.maximum(self.agent.clock, other.clock, out=self.agent.clock)
+            self.agent.copies.update(other.copies)
 
     def nvvm_shfl_sync(self, operation, members, x, offset, clamp):
         assert self.active.all()
+        lanes = np.arange(THREADS)
+        if "idx" in str(operation.attributes["kind"]):
+            return [x[lanes // 32 * 32 + self.uniform(offset)]]
         assert "bfly" in str(operation.attributes["kind"])
-        return [x[np.arange(THREADS) ^ self.uniform(offset)]]
+        return [x[lanes ^ self.uniform(offset)]]
 
     # Memory -----------------------------------------------------------------------------------------------
 
@@ -329,7 +481,6 @@ class Block(mlir_interpreter.Interpreter):
 
     def end(self) -> None:
         """Check that nothing is in flight."""
-        assert not any(barrier.copies for barrier in self.barriers.values()), "a copy that nobody waited for"  # fmt: skip
         assert not self.stores
         assert not self.store_groups, "a copy from shared memory that nobody waited for"
         assert not self.products
@@ -345,7 +496,7 @@ class Block(mlir_interpreter.Interpreter):
 
     def nvvm_fence_proxy(self, operation):
         memory = self.memories[_SHARED]
-        memory.is_unfenced &= ~np.isin(memory.writer, np.flatnonzero(self.active))
+        memory.is_unfenced &= ~np.isin(memory.writer, self.agent.threads(self.active))
         return []
 
     def one(self, x: np.ndarray) -> int:
@@ -358,32 +509,37 @@ class Block(mlir_interpreter.Interpreter):
         return []
 
     def nvvm_mbarrier_arrive(self, operation, pointer):
-        barrier = self.barriers[self.one(pointer)]
-        barrier.pending -= 1
-        barrier.settle()
+        self.barriers[self.one(pointer)].arrive(self.agent)
         return [self.all(0)]
 
     def nvvm_mbarrier_arrive_expect_tx(self, operation, pointer, count):
-        barrier = self.barriers[self.one(pointer)]
-        barrier.bytes += self.one(count)
-        barrier.pending -= 1
-        assert barrier.pending >= 0
+        self.barriers[self.one(pointer)].arrive(self.agent, self.one(count))
         return [self.all(0)]
 
     def nvvm_mbarrier_try_wait_parity(self, operation, pointer, parity, ticks):
         barrier, parity = self.barriers[int(self.uniform(pointer))], int(self.uniform(parity))
-        # The phase of this parity is over when the one at hand has another.
-        while barrier.phase % 2 == parity:
-            assert barrier.copies, "a wait without end"
-            copy = barrier.copies.pop()  # the last one first
-            memory = self.memories[_SHARED]
-            memory.data[copy.places] = copy.data
-            memory.in_flight[copy.places] = False
-            memory.is_written[copy.places] = True
-            memory.is_unfenced[copy.places] = False
-            memory.written[copy.places] = -1
-            barrier.bytes -= copy.data.size
-            barrier.settle()
+
+        def is_over() -> bool:
+            # The phase of this parity is over when the one at hand has another.
+            while barrier.phase % 2 == parity:
+                if not barrier.copies:
+                    return False
+                copy = barrier.copies.pop()  # the last one first
+                memory = self.memories[_SHARED]
+                memory.data[copy.places] = copy.data
+                memory.in_flight[copy.places] = False
+                memory.is_written[copy.places] = True
+                memory.is_unfenced[copy.places] = False
+                memory.written[copy.places] = -1
+                memory.copy[copy.places] = self.host.next_epoch()
+                barrier.brought.add(int(memory.copy[copy.places[0]]))
+                barrier.bytes -= copy.data.size
+                barrier.settle()
+            return True
+
+        self.team.wait_until(self.agent.number, is_over)
+        self.learn(barrier.of_phases)
+        self.agent.copies.update(barrier.brought)
         return []
 
     def nvvm_cp_async_bulk_tensor_shared_cluster_global(self, operation, to, table, *rest):
@@ -397,8 +553,9 @@ class Block(mlir_interpreter.Interpreter):
         data = np.where(exist[:, None], array.data[sources], 0)
         assert not memory.in_flight[places].any(), "two copies to one place"
         assert not memory.uses[places].any(), "a copy to what is still read"
-        recent = (memory.written[places] == self.epoch) | (memory.read_at[places] == self.epoch)
-        assert not recent.any(), "a copy to what threads have used since the last barrier"
+        recent = memory.is_unknown(places, self.agent).any() or memory.is_read(places, self.agent)
+        assert not recent, "a copy to what threads have used since the last barrier"
+        memory.check_copies(places, self.agent, "a copy to the place")
         assert not memory.is_unfenced[places].any(), (
             "a copy to what threads have written, without a fence"
         )
@@ -413,12 +570,18 @@ class Block(mlir_interpreter.Interpreter):
         """What copies and products read at places of shared memory."""
         memory = self.memories[_SHARED]
         assert memory.is_written[places].all(), "a read of what nobody has written"
-        assert not memory.in_flight[places].any(), "a read of what a copy may still write"
+        memory.check_copies(places, self.agent, "a read")
         assert not memory.is_unfenced[places].any(), (
             "a read of what threads have written, without a fence"
         )
-        assert not (memory.written[places] == self.epoch).any(), "threads haven't met since they wrote"  # fmt: skip
+        assert not memory.is_unknown(places, self.agent).any(), "threads haven't met since they wrote"  # fmt: skip
         return memory.data[places]
+
+    def release(self, places: np.ndarray) -> None:
+        """Note that a copy or product has read places of shared memory."""
+        memory, own = self.memories[_SHARED], self.agent
+        memory.uses[places] -= 1
+        memory.readers[own.number][places], memory.read_at[own.number][places] = -2, own.now
 
     def nvvm_cp_async_bulk_tensor_global_shared_cta(self, operation, table, source, *position):
         made = self.description(table)
@@ -441,7 +604,7 @@ class Block(mlir_interpreter.Interpreter):
         count = number(operation, "group")
         while len(self.store_groups) > count:
             for places, base, targets, data in self.store_groups.pop(0):
-                self.memories[_SHARED].uses[places] -= 1
+                self.release(places)
                 self.memories[base].data[targets] = data
         return []
 
@@ -459,7 +622,7 @@ class Block(mlir_interpreter.Interpreter):
     def nvvm_wgmma_wait_group_sync_aligned(self, operation):
         while len(self.product_groups) > number(operation, "group"):
             for places in self.product_groups.pop(0):
-                self.memories[_SHARED].uses[places] -= 1
+                self.release(places)
         return []
 
     def llvm_inline_asm(self, operation, *operands):
@@ -548,7 +711,9 @@ class Block(mlir_interpreter.Interpreter):
         if memory is None:
             rows[threads] = self._own(threads, offsets, size)
         else:
-            rows[threads] = memory.read(offsets, threads, size, self.epoch)
+            rows[threads] = memory.read(
+                offsets, self.agent.threads(self.active), size, self.agent
+            )
         found = rows.view(dtype)
         return [found if isinstance(kind, ir.VectorType) else found[:, 0]]
 
@@ -560,7 +725,7 @@ class Block(mlir_interpreter.Interpreter):
             places = offsets[:, None] + np.arange(rows.shape[1])
             self.local[threads[:, None], places] = rows[threads]
         else:
-            memory.write(offsets, threads, rows[threads], self.epoch)
+            memory.write(offsets, self.agent.threads(self.active), rows[threads], self.agent)
         return []
 
     def _own(self, threads, offsets, size):
@@ -605,7 +770,7 @@ class Host(mlir_interpreter.Interpreter):
 
     def __init__(self, arrays: list[np.ndarray]) -> None:
         super().__init__()
-        self.memories = {i + 1: Bytes(x, True) for i, x in enumerate(arrays)}
+        self.memories = {i + 1: Bytes(x, True, MAX_WARPGROUPS) for i, x in enumerate(arrays)}
         self.epoch = 0
         self.count = len(arrays)
         self.descriptions: list[Description] = []
@@ -667,16 +832,32 @@ class Host(mlir_interpreter.Interpreter):
 
     def gpu_launch(self, operation, *operands):
         _, *sizes, shared = operands
-        assert sizes[3:] == [THREADS, 1, 1]
+        count = int(sizes[3]) // THREADS
+        assert sizes[3:] == [THREADS * count, 1, 1]
         block = operation.regions[0].blocks[0]
         # Constants of the host are seen in the launch.
         values = {k: self._seen(v) for k, v in self.values.items()}
         self.values = values
         for z, y, x in itertools.product(*[reversed(range(n)) for n in reversed(sizes[:3])]):
-            one = Block(self, (x, y, z), int(shared))
-            one.run(block)
-            one.end()
+            self.run_block((x, y, z), block, int(shared), count)
         return [None]
+
+    def run_block(self, position: Any, block: Any, shared_bytes: int, count: int) -> None:
+        """Run the warpgroups of one block."""
+        shared = Bytes(np.full(shared_bytes, 0xFF, np.uint8), False, MAX_WARPGROUPS)
+        team, barriers, now = Team(count), {}, self.next_epoch()
+        agents = [Agent(i, np.full(count, now), set()) for i in range(count)]
+        groups = [Block(self, position, shared, team, agent, barriers) for agent in agents]
+
+        def program(group: Block) -> None:
+            group.run(block)
+            group.end()
+
+        if count == 1:
+            program(groups[0])
+        else:
+            team.run([lambda group=group: program(group) for group in groups])
+        assert not any(barrier.copies for barrier in barriers.values()), "a copy that nobody waited for"  # fmt: skip
 
     def _seen(self, value):
         return np.full(THREADS, value) if np.shape(value) == () and value is not None else value

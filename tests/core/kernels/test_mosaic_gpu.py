@@ -14,6 +14,7 @@ import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid._machine.base.errors import UnsupportedError
 from pellucid._machine.xla import plugins, ptxas
+from pellucid import lax
 from pellucid.experimental import pallas
 from pellucid.experimental.pallas import BlockSpec, mosaic_gpu, pallas_call
 from pellucid.introspect.mosaic_gpu_text import mosaic_gpu_texts
@@ -22,6 +23,10 @@ from pellucid.kernels.lowering.launches import beginnings
 from pellucid.kernels.mosaic_gpu.module import lowered
 from tests.core.kernels import hopper_interpreter, test_triton
 from tests.core.kernels.hopper_kernels import FUNCTIONS, KERNELS, PRODUCTS, product
+from tests.core.kernels.hopper_threads import THREADS, plain_attention, tiles
+
+ALL = KERNELS | PRODUCTS | THREADS
+SPECIALIZED = {"specialized_matmul", "wide_matmul", "specialized_attention", "causal_attention"}
 
 
 def kernel_of(function, *args):
@@ -43,9 +48,9 @@ def interpreted(function, *args):
     return hopper_interpreter.run(lowered(kernel), inputs, results)
 
 
-@pytest.mark.parametrize("name", KERNELS | PRODUCTS)
+@pytest.mark.parametrize("name", ALL)
 def test_results_are_those_of_the_definition(name):
-    function, args = (KERNELS | PRODUCTS)[name]()
+    function, args = ALL[name]()
     found = interpreted(function, *args)
     expected = pl.tree.leaves(function(*args))
     for x, y in zip(found, expected, strict=True):
@@ -308,13 +313,83 @@ def test_matrices_without_a_swizzle():
     assert "State `transforms=(TilingTransform((8, 64)), SwizzleTransform(128))`" in text
 
 
-def test_threads_beside_each_other():
+def test_threads_that_write_one_part():
     def kernel(x_ref, o_ref):
         o_ref[...] = x_ref[...]
 
     x = np.zeros(8, np.float32)
     run = mosaic_gpu.kernel(kernel, out_type=x, num_threads=2, thread_name="wg")
-    assert "num_threads=2" in refusal(run, x)
+    text = refusal(run, x)
+    assert "all would write the same part" in text
+    assert "num_threads=2" in text
+
+
+def test_scratch_in_common_where_a_condition_holds():
+    def kernel(x_ref, o_ref):
+        i = lax.axis_index("wg")
+
+        def run(held):
+            held[...] = x_ref[...]
+            o_ref[i] = held[...]
+
+        def make():
+            pallas.run_scoped(run, mosaic_gpu.SMEM((8,), np.float32), collective_axes="wg")
+
+        pallas.when(i == 0)(make)
+
+    x, out = np.zeros(8, np.float32), pl.ShapeDtypeStruct((2, 8), np.float32)
+    run = mosaic_gpu.kernel(kernel, out_type=out, num_threads=2, thread_name="wg")
+    assert "made where a condition holds" in refusal(run, x)
+
+
+@pytest.mark.parametrize("start", [4, None])
+def test_parts_of_swizzled_matrices_begin_at_rows_that_are_exchanged_together(start):
+    def kernel(x_ref, o_ref, held, barrier):
+        first = lax.axis_index("x") if start is None else start
+        mosaic_gpu.copy_gmem_to_smem(x_ref, held.at[pallas.ds(first, 8)], barrier)
+        mosaic_gpu.barrier_wait(barrier)
+        o_ref[...] = held[pallas.ds(first, 8)]
+
+    x = np.zeros((8, 64), jnp.bfloat16)
+    scratch = [mosaic_gpu.SMEM((64, 64), jnp.bfloat16, transforms=tiles(jnp.bfloat16)), mosaic_gpu.Barrier()]  # fmt: skip
+    run = mosaic_gpu.kernel(kernel, out_type=x, scratch_types=scratch, grid=(1,), grid_names=("x",))
+    assert "`ds(i * 8, size)`" in refusal(run, x)
+
+
+def test_a_copy_of_a_part_with_a_dimension_between():
+    """Rows of one head of (rows, heads, columns), of which the columns are two panels."""
+
+    def kernel(x_ref, o_ref, held, barrier):
+        h = lax.axis_index("h")
+        mosaic_gpu.copy_gmem_to_smem(x_ref.at[:, h], held, barrier)
+        mosaic_gpu.barrier_wait(barrier)
+        mosaic_gpu.copy_smem_to_gmem(held, o_ref.at[h])
+        mosaic_gpu.wait_smem_to_gmem(0)
+
+    x = np.random.default_rng(0).normal(size=(16, 3, 128)).astype(np.float16)
+    scratch = [mosaic_gpu.SMEM((16, 128), np.float16, transforms=tiles(np.float16)), mosaic_gpu.Barrier()]  # fmt: skip
+    out = pl.ShapeDtypeStruct((3, 16, 128), np.float16)
+    run = mosaic_gpu.kernel(kernel, out_type=out, scratch_types=scratch, grid=(3,), grid_names=("h",))
+    np.testing.assert_array_equal(interpreted(run, x)[0], x.transpose(1, 0, 2))
+
+
+def test_several_matrices_that_come_by_one_copy():
+    def kernel(x_ref, o_ref, held, barrier):
+        mosaic_gpu.copy_gmem_to_smem(x_ref, held, barrier)
+        mosaic_gpu.barrier_wait(barrier)
+        o_ref[...] = held[...] * 2
+
+    x = np.random.default_rng(0).normal(size=(2, 16, 128)).astype(np.float16)
+    scratch = [mosaic_gpu.SMEM(x.shape, x.dtype, transforms=tiles(x.dtype)), mosaic_gpu.Barrier()]
+    run = mosaic_gpu.kernel(kernel, out_type=x, scratch_types=scratch)
+    np.testing.assert_array_equal(interpreted(run, x)[0], x * 2)
+
+
+@pytest.mark.parametrize("name", ["specialized_attention", "causal_attention"])
+def test_attention_of_threads_is_attention(name):
+    function, args = THREADS[name]()
+    expected = plain_attention(*args, causal=name == "causal_attention")
+    np.testing.assert_allclose(function(*args).astype(np.float32), expected, atol=2e-2)
 
 
 # The interpreter --------------------------------------------------------------------------------------------
@@ -348,6 +423,41 @@ def test_the_interpreter_finds_what_is_missing(operation, message):
         hopper_interpreter.run(*without(operation))
 
 
+def handed_over(has_barrier):
+    """The module of a kernel of which one thread reads what another one has written, and its operands."""
+
+    def kernel(x_ref, o_ref, held, barrier):
+        i = lax.axis_index("wg")
+
+        @pallas.when(i == 1)
+        def _():
+            held[...] = x_ref[...]
+            mosaic_gpu.barrier_arrive(barrier)
+
+        @pallas.when(i == 0)
+        def _():
+            if has_barrier:
+                mosaic_gpu.barrier_wait(barrier)
+            o_ref[...] = held[...]
+
+    x = np.arange(200, dtype=np.float32)
+    scratch = [mosaic_gpu.SMEM((200,), np.float32), mosaic_gpu.Barrier()]
+    run = mosaic_gpu.kernel(kernel, out_type=x, scratch_types=scratch, num_threads=2, thread_name="wg")  # fmt: skip
+    return lowered(kernel_of(run, x)), [x], [np.zeros_like(x)]
+
+
+def test_the_interpreter_finds_threads_that_race():
+    made, inputs, results = handed_over(has_barrier=True)
+    np.testing.assert_array_equal(hopper_interpreter.run(made, inputs, results)[0], inputs[0])
+    with pytest.raises(AssertionError, match="another thread has written"):
+        hopper_interpreter.run(*handed_over(has_barrier=False))
+    lines = [x for x in made.text.splitlines() if "mbarrier.arrive" not in x]
+    with made.module.context:
+        module = type(made.module).parse("\n".join(lines))
+    with pytest.raises(AssertionError, match="a wait without end"):
+        hopper_interpreter.run(made._replace(module=module), inputs, results)
+
+
 # Compiled for H100 ------------------------------------------------------------------------------------------
 
 
@@ -373,12 +483,12 @@ def compiled(tmp_path_factory):
         capture_output=True, text=True, timeout=300, check=False, env=os.environ | settings,
     )  # fmt: skip
     rows = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
-    assert len(rows) == len(KERNELS | PRODUCTS), done.stderr[-2000:]
+    assert len(rows) == len(ALL), done.stderr[-2000:]
     return {row["name"]: row for row in rows}
 
 
 @pytest.mark.timeout(400)
-@pytest.mark.parametrize("name", KERNELS | PRODUCTS)
+@pytest.mark.parametrize("name", ALL)
 def test_assembly(compiled, name):
     found = compiled[name]
     assert "error" not in found, found["error"]
@@ -388,9 +498,13 @@ def test_assembly(compiled, name):
     assert 0 < needed.registers < 255
     # Products that registers make wait are told by the assembler.
     assert "serialized" not in found["report"]
-    copies = {*PRODUCTS, "copies", "matmul", "attention", "pipeline"}
+    products = {*PRODUCTS, "matmul", "attention", *SPECIALIZED}
+    copies = products | {"copies", "pipeline", "own_scratch", "pipeline_of_threads"}
     assert ("cp.async.bulk.tensor" in found["assembly"]) == (name in copies)
-    assert ("wgmma.mma_async" in found["assembly"]) == (name in copies - {"copies", "pipeline"})
+    assert ("wgmma.mma_async" in found["assembly"]) == (name in products)
+    # The copying warpgroup gives registers to those that compute.
+    for text in ("setmaxnreg.dec.sync.aligned.u32 \t40", "setmaxnreg.inc.sync.aligned.u32 \t232"):
+        assert (text in found["assembly"]) == (name in {"pipeline_of_threads", *SPECIALIZED})
 
 
 @pytest.mark.skipif(
@@ -410,9 +524,9 @@ def test_resources():
 
 
 @pytest.mark.gpu
-@pytest.mark.parametrize("name", KERNELS | PRODUCTS)
+@pytest.mark.parametrize("name", ALL)
 def test_on_a_gpu(name):
-    function, args = (KERNELS | PRODUCTS)[name]()
+    function, args = ALL[name]()
     with pl.default_device(pl.devices("cpu")[0]):
         expected = pl.tree.leaves(function(*args))
     gpu = pl.devices("gpu")[0]

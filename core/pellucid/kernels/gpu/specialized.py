@@ -27,7 +27,7 @@ from pellucid.kernels.programs import position
 
 from .barriers import barrier_arrive, barrier_wait
 from .copies import copy_gmem_to_smem, copy_smem_to_gmem
-from .fences import commit_smem, set_max_registers, wait_smem_to_gmem
+from .fences import commit_smem, set_max_registers, wait_smem_to_gmem, wgmma_wait
 from .memory import Barrier, Memory
 from .pipeline import PipelineGrid, carry_loop, grid_of
 
@@ -341,6 +341,8 @@ class _Shared(NamedTuple):
         visits = [np.int32(0)] * len(grid.results)
         carry, visits = carry_loop(grid.total, step, (carry, visits))
         if n and not self.threads.has_barriers:
+            if delay:
+                wgmma_wait(0)  # products that may still read the blocks of the last programs
             for back in range(delay, 0, -1):
                 last = np.int32(grid.total - back) if isinstance(grid.total, int) else grid.total - back  # fmt: skip
                 _if(grid.total >= back, lambda last=last: barrier_arrive(self.consumed[0].at[self.slot(last)]))  # fmt: skip

@@ -57,26 +57,28 @@ class BarrierArray(NamedTuple):
         return ctx.int32(self.index) if isinstance(self.index, int) else self.index
 
 
-def new_barriers(ctx: Lowering, kind: Any) -> BarrierArray:
-    """Barriers of the type `kind`, in their first phase."""
+def new_barriers(ctx: Lowering, kind: Any, is_of_block: bool = True) -> BarrierArray:
+    """Barriers of the type `kind`, in their first phase, which a block has once, or each warpgroup."""
     count = math.prod(kind.shape)
     if count > _MAX_BARRIERS:
         raise ctx.unsupported(
             f"an array has at most {_MAX_BARRIERS} barriers.", f"{count} barriers"
         )
-    base = ctx.allocated(8 * count, 8)
+    base = ctx.allocated(8 * count, 8, is_of_block)
     phases = ctx.own(ctx.element(np.int32))
     store(ctx.int32(0), phases, 4)
     found = BarrierArray(base, phases, tuple(kind.shape))
-    ctx.meet()
-    with ctx.only_if(ctx.is_first_thread()):
+    meet = ctx.meet_all if is_of_block else ctx.meet
+    meet()
+    first = ctx.is_first_thread_of_block() if is_of_block else ctx.is_first_thread()
+    with ctx.only_if(first):
         for i in range(count):
             arrivals = ctx.int32(kind.num_arrivals)
             nvvm.mbarrier_init(found._replace(index=i).pointer(ctx), arrivals)
         nvvm.fence_mbarrier_init()
         # Copies see the barrier only behind this.
         ctx.fence()
-    ctx.meet()
+    meet()
     return found
 
 

@@ -50,6 +50,7 @@ def _cond(ctx: Lowering, equation, operands):
     if equation.params.branches_platforms is not None:
         raise ctx.unsupported("branches for platforms have no rule.")
     layouts: list[Layout | None] = [None] * len(equation.results)
+    ctx.conditions += 1
     if any(v.aval.shape for v in equation.results):
         # Which layouts results have is known when the branches are lowered: once to see, once to keep.
         with ctx.on_trial():
@@ -70,7 +71,9 @@ def _cond(ctx: Lowering, equation, operands):
             scf.yield_(choose(first + 1))
         return list(operation.results)
 
-    return _blocks(choose(0), layouts)
+    results = choose(0)
+    ctx.conditions -= 1
+    return _blocks(results, layouts)
 
 
 def _steady(

@@ -1,4 +1,5 @@
-"""A kernel as a program of 128 threads: blocks are fragments in their registers, scalars are in all of them, references are in memory.
+"""A kernel as a program of 128 threads, or of several times as many, which go their own ways: blocks are fragments in their registers, scalars are
+in all of them, references are in memory. What users call a thread is a warpgroup, 128 threads of the GPU.
 
 Rules of operations are in `rules` and `reductions`, of loops in `control`, access through references in `memory`.
 """
@@ -60,8 +61,12 @@ class Lowering(programs.Lowering):
         self, name: str, context: ir.Context, mappings: Sequence[BlockMapping] = ()
     ) -> None:
         super().__init__(name, context, mappings)
+        self.n_warpgroups = 1
+        """Warpgroups of a block."""
+        self.warpgroup: Any = None
+        """The number of the thread's warpgroup, in int32."""
         self.thread: Any = None
-        """The number of the thread, in int32."""
+        """The number of the thread in its warpgroup, in int32."""
         self.shared: Any = None
         """A pointer to the block's shared memory."""
         self.shared_bytes = 0
@@ -70,6 +75,10 @@ class Lowering(programs.Lowering):
         """Bytes behind these in which threads exchange elements."""
         self.exchange_starts: list[Any] = []
         """Constants that hold where these begin, which is known in the end."""
+        self.exchange_sizes: list[Any] = []
+        """Constants that hold how many of these each warpgroup has."""
+        self.conditions = 0
+        """How many conditions there are around the equation at hand."""
         self.descriptors: dict[Any, int] = {}
         """By array and box the number of the description that copies of it need."""
         self.described: list[Callable[[ir.Value], None]] = []
@@ -278,13 +287,26 @@ class Lowering(programs.Lowering):
         start = self.int32(0)
         self.exchange_starts.append(start)
         byte = ir.IntegerType.get_signless(8)
-        return element_pointer(self.shared, start, byte)
+        found = element_pointer(self.shared, start, byte)
+        if self.n_warpgroups == 1:
+            return found
+        stride = self.int32(0)
+        self.exchange_sizes.append(stride)
+        return element_pointer(found, arith.muli(self.warpgroup, stride), byte)
 
-    def allocated(self, size: int, alignment: int) -> ir.Value:
-        """A pointer to `size` new bytes of shared memory."""
-        start = -(-self.shared_bytes // alignment) * alignment
-        self.shared_bytes = start + size
-        return element_pointer(self.shared, start, ir.IntegerType.get_signless(8))
+    def allocated(self, size: int, alignment: int, is_of_block: bool = True) -> ir.Value:
+        """A pointer to `size` new bytes of shared memory, which a block has once, or each warpgroup of it."""
+        start, byte = (
+            -(-self.shared_bytes // alignment) * alignment,
+            ir.IntegerType.get_signless(8),
+        )
+        if is_of_block or self.n_warpgroups == 1:
+            self.shared_bytes = start + size
+            return element_pointer(self.shared, start, byte)
+        stride = -(-size // alignment) * alignment
+        self.shared_bytes = start + stride * self.n_warpgroups
+        offset = self.plus(self.times(self.warpgroup, stride), start)
+        return element_pointer(self.shared, offset, byte)
 
     def address(
         self, base: ir.Value, place: Sequence[ir.Value], strides: Sequence[int], element: ir.Type
@@ -297,14 +319,23 @@ class Lowering(programs.Lowering):
         return base if total is None else element_pointer(base, total, element)
 
     def meet(self) -> None:
-        """Let all threads wait for each other; what one has written before, others read behind."""
+        """Let all threads of a warpgroup wait for each other; what one has written before, others read behind."""
+        if self.n_warpgroups == 1:
+            gpu.barrier()
+            return
+        # Barrier 0 is that of the block.
+        number = self.plus(self.warpgroup, 1)
+        nvvm.barrier(barrier_id=number, number_of_threads=self.int32(THREADS))
+
+    def meet_all(self) -> None:
+        """Let all threads of a block wait for each other."""
         gpu.barrier()
 
     def meet_once(self) -> None:
         """`meet`, unless threads have just met, and none has read or written memory since."""
         block = ir.InsertionPoint.current.block
         for operation in reversed([*block.operations]):
-            if operation.operation.name == "gpu.barrier":
+            if operation.operation.name in ("gpu.barrier", "nvvm.barrier"):
                 return
             if not _touches_nothing(operation):
                 break
@@ -316,8 +347,16 @@ class Lowering(programs.Lowering):
         nvvm.fence_proxy(ir.Attribute.parse(kind), space=ir.Attribute.parse(space))
 
     def is_first_thread(self) -> ir.Value:
-        """Whether this is the thread that acts for all."""
+        """Whether this is the thread that acts for its warpgroup."""
         return arith.cmpi(arith.CmpIPredicate.eq, self.thread, self.int32(0))
+
+    def is_first_thread_of_block(self) -> ir.Value:
+        """Whether this is the thread that acts for its block."""
+        first = self.is_first_thread()
+        if self.n_warpgroups == 1:
+            return first
+        of_first = arith.cmpi(arith.CmpIPredicate.eq, self.warpgroup, self.int32(0))
+        return arith.andi(first, of_first)
 
     def own(self, kind: ir.Type) -> ir.Value:
         """A pointer to a new value of a thread's own, which the compiler keeps in registers."""
@@ -349,6 +388,7 @@ class Lowering(programs.Lowering):
     def on_trial(self) -> Iterator[None]:
         """Drop the operations that are made meanwhile, and the memory that they would need."""
         before = self.shared_bytes, self.exchanged_bytes, len(self.exchange_starts)
+        n_sizes = len(self.exchange_sizes)
         operation: Any = scf.IfOp(self.constant(0, np.bool_))
         try:
             with self.inside(operation.then_block):
@@ -356,6 +396,7 @@ class Lowering(programs.Lowering):
         finally:
             self.shared_bytes, self.exchanged_bytes, count = before
             del self.exchange_starts[count:]
+            del self.exchange_sizes[n_sizes:]
             operation.operation.erase()
 
     def _results(self, equation: Equation, inputs: list[Any]) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -44,6 +45,8 @@ class Memory(NamedTuple):
     """Whether several programs see the part."""
     is_mixed: bool = False
     """Whether the kernel both reads and writes it."""
+    is_of_block: bool = True
+    """Whether all warpgroups of a block see it, and not only one."""
     mapping: BlockMapping | None = None
     swizzle: Swizzle | None = None
 
@@ -77,6 +80,30 @@ def sum_of(ctx: Lowering, x: Start, y: Start) -> Start:
     if isinstance(x, int):
         return ctx.plus(y, x)  # pyright: ignore[reportArgumentType]
     return ctx.plus(x, y) if isinstance(y, int) else arith.addi(x, y)
+
+
+def known_factor(x: Start) -> int:
+    """A number of which a position is a multiple whatever the kernel computes; 0 for the position 0."""
+    if isinstance(x, int):
+        return abs(x)
+    if not isinstance(x, ir.OpResult):  # an argument of a block
+        return 1
+    operation = x.owner.operation
+    name, inner = operation.name, [*operation.operands]
+    if name == "arith.constant":
+        return abs(ir.IntegerAttr(operation.attributes["value"]).value)
+    factors = [known_factor(y) for y in (inner[1:] if name == "arith.select" else inner)]
+    if name == "arith.muli":
+        return factors[0] * factors[1]
+    if name in _KEEP_FACTORS:
+        return math.gcd(*factors)
+    return 1
+
+
+_KEEP_FACTORS = {
+    f"arith.{name}" for name in ("addi", "subi", "maxsi", "minsi", "select", "extsi", "trunci", "index_cast")
+}  # fmt: skip
+"""Operations whose results are multiples of what divides all operands."""
 
 
 def window_starts(
@@ -278,7 +305,15 @@ def _check_is_memory(ctx: Lowering, ref: Any) -> None:
 def _check_is_own(ctx: Lowering, ref: Memory, equation: Equation) -> None:
     """Raise UnsupportedError for a write of a part that other programs write at the same time."""
     n_values = 1
-    if ref.is_shared and all(type(a) is Literal for a in equation.operands[1 + n_values :]):
+    if not all(type(a) is Literal for a in equation.operands[1 + n_values :]):
+        return
+    if ctx.n_warpgroups > 1 and ref.is_of_block and not ctx.conditions:
+        raise ctx.unsupported(
+            "its threads run at once, and all would write the same part.",
+            f"{ref.name}: a part of an array of shape {ref.shape}, num_threads={ctx.n_warpgroups}",
+            "Let the part depend on `lax.axis_index` of the threads, or let one of them write: `pl.when(i == 0)`.",
+        )
+    if ref.is_shared:
         raise ctx.unsupported(
             "its programs run at once, and several would write the same block.",
             f"{ref.name}: a part of an array of shape {ref.shape}",
@@ -298,13 +333,14 @@ def whole(ctx: Lowering, ref: Memory) -> Part:
     return Part(ref.shape, address)
 
 
-def scratch(ctx: Lowering, shape: Shape, dtype: Any, swizzle: Swizzle | None = None) -> Memory:
-    """A reference to new shared memory, which the threads of a block have together."""
+def scratch(
+    ctx: Lowering, shape: Shape, dtype: Any, swizzle: Swizzle | None = None, *, is_of_block: bool = True
+) -> Memory:  # fmt: skip
+    """A reference to new shared memory, which the threads of a block have together, or those of each warpgroup."""
     dtype = np.dtype(dtype)
     element = ctx.in_memory(dtype)
-    base = ctx.allocated(
-        int(np.prod(shape, dtype=int)) * bytes_of(element), ALIGNMENT if swizzle else 16
-    )
+    size = int(np.prod(shape, dtype=int)) * bytes_of(element)
+    base = ctx.allocated(size, ALIGNMENT if swizzle else _ROW_ALIGNMENT, is_of_block)
     return Memory(
         base,
         tuple(shape),
@@ -314,10 +350,36 @@ def scratch(ctx: Lowering, shape: Shape, dtype: Any, swizzle: Swizzle | None = N
         (None,) * len(shape),
         dtype,
         is_in_shared_memory=True,
+        is_of_block=is_of_block,
         is_mixed=True,
         swizzle=swizzle,
     )
 
 
+_ROW_ALIGNMENT = 128
+"""Bytes of which arrays in shared memory begin at a multiple, as targets of copies do."""
+def check_part_of_matrix(ctx: Lowering, ref: Memory) -> None:
+    """Raise UnsupportedError for a part of a swizzled matrix that copies and products can't name: one that begins within rows or columns that are exchanged."""
+    matrix = ref.swizzle
+    if matrix is None:
+        return
+    n = len(ref.shape)
+    steps = (_ROWS_TOGETHER, matrix.columns)
+    is_matrix = {n - 2, n - 1} <= {*ref.kept}
+    fits = all(
+        start == 0 if size == whole else size % step == 0 and known_factor(start) % step == 0
+        for start, size, whole, step in strict_zip(ref.starts[-2:], ref.sizes[-2:], ref.shape[-2:], steps)
+    )  # fmt: skip
+    if is_matrix and fits:
+        return
+    raise ctx.unsupported(
+        f"a part of a matrix that is swizzled by {matrix.span} bytes begins at a multiple of {steps[0]} rows and of {steps[1]} columns, and has so many.",
+        f"sizes {list(ref.sizes)} of scratch of shape {list(ref.shape)}",
+        f"Let its start be a product with such a number, `ds(i * {steps[0]}, size)`, or give the part a leading dimension of one.",
+    )
+
+
+_ROWS_TOGETHER = 8
+"""Rows whose 16-byte parts are exchanged together."""
 ALIGNMENT = 1024
 """Bytes of which arrays in shared memory begin at a multiple whose elements are swizzled."""

@@ -35,7 +35,7 @@ from pellucid.kernels.programs import GridKernel
 from pellucid.kernels.specs import Squeezed, padding_of
 
 from . import checks, control, memory, reductions, references, rules, tma, waits, wgmma
-from .layouts import THREADS
+from .layouts import THREADS, WARP
 from .lowering import Lowering, element_pointer
 from .memory import Memory
 from .references import new_reference, writes_shared_memory
@@ -73,6 +73,7 @@ def lowered(kernel: GridKernel, line: str | None = None) -> MosaicGpuKernel:
     context = new_mosaic_gpu_context()
     with context, ir.Location.unknown():
         ctx = Lowering(kernel.name, context, (*kernel.inputs, *kernel.results))
+        ctx.n_warpgroups = warpgroups_of(kernel)
         ctx.line = line
         module = ir.Module.create()
         for key, value in _ARCHITECTURE.items():
@@ -90,7 +91,13 @@ def lowered(kernel: GridKernel, line: str | None = None) -> MosaicGpuKernel:
                 got=str(error).splitlines()[:10],
                 where=line,
             ) from error
-    return MosaicGpuKernel(name, module, grid, THREADS, shared_bytes)
+    return MosaicGpuKernel(name, module, grid, THREADS * warpgroups_of(kernel), shared_bytes)
+
+
+def warpgroups_of(kernel: GridKernel) -> int:
+    """The number of warpgroups of a block: what users call threads."""
+    axis = kernel.thread_axis
+    return 1 if axis is None else kernel.grid[axis] or 1
 
 
 def _function(ctx: Lowering, kernel: GridKernel, name: str, grid: tuple[int, int, int]) -> int:
@@ -115,7 +122,7 @@ def _function(ctx: Lowering, kernel: GridKernel, name: str, grid: tuple[int, int
         n_inputs, n_begun = len(kernel.inputs), len(beginnings(kernel))
         count = n_inputs + n_begun + len(kernel.results)
         arrays = [llvm.load(pointer, element_pointer(buffers, i, pointer)) for i in range(count)]
-        sizes = [_index(n) for n in (*grid, THREADS, 1, 1)]
+        sizes = [_index(n) for n in (*grid, THREADS * ctx.n_warpgroups, 1, 1)]
         bytes_of_block = ctx.int32(0)
         launch = gpu.LaunchOp(
             tuple(sizes[:3]), tuple(sizes[3:]), [ready], dynamic_shared_memory_size=bytes_of_block
@@ -138,10 +145,12 @@ def _function(ctx: Lowering, kernel: GridKernel, name: str, grid: tuple[int, int
             tma.declare()
     # How much shared memory there is, and where threads exchange elements in it, is known only now.
     start = -(-ctx.shared_bytes // 16) * 16
-    shared_bytes = start + ctx.exchanged_bytes if ctx.exchanged_bytes else ctx.shared_bytes
+    own = -(-ctx.exchanged_bytes // 16) * 16 if ctx.n_warpgroups > 1 else ctx.exchanged_bytes
+    shared_bytes = start + own * ctx.n_warpgroups if ctx.exchanged_bytes else ctx.shared_bytes
     for constant, value in [
         (bytes_of_block, shared_bytes),
         *[(x, start) for x in ctx.exchange_starts],
+        *[(x, own) for x in ctx.exchange_sizes],
     ]:
         constant.owner.attributes["value"] = ir.IntegerAttr.get(ctx.element(np.int32), value)
     return shared_bytes
@@ -157,6 +166,9 @@ def _program(ctx: Lowering, kernel: GridKernel, arrays: list[ir.Value]) -> None:
     int32 = ctx.element(np.int32)
     axes = [gpu.Dimension.x, gpu.Dimension.y, gpu.Dimension.z]
     ctx.thread = arith.index_cast(int32, gpu.thread_id(gpu.Dimension.x))
+    if ctx.n_warpgroups > 1:
+        ctx.warpgroup = _warpgroup(ctx)
+        ctx.thread = arith.remui(ctx.thread, ctx.int32(THREADS))
     ctx.shared = _shared_memory()
     # Stands for the pointer to descriptions of copies, of which it is known only in the end how many there are.
     ctx.descriptor_base = llvm.mlir_undef(ir.Type.parse("!llvm.ptr"))
@@ -167,6 +179,8 @@ def _program(ctx: Lowering, kernel: GridKernel, arrays: list[ir.Value]) -> None:
     blocks = iter(position(ctx, outer, number_along))
     # By axis of the grid where the program is; None along those that its block of threads goes along.
     ids = [None if a in within else next(blocks) for a in range(len(kernel.grid))]
+    if ctx.n_warpgroups > 1:
+        ids[kernel.thread_axis or -1] = ctx.warpgroup
     consts = [ctx.uniform(x) for x in kernel.consts]
     spaces = kernel.spaces or (None,) * len(kernel.scratch)
     scratch = [new_reference(ctx, a, s) for a, s in strict_zip(kernel.scratch, spaces)]
@@ -209,7 +223,7 @@ def _programs(
         with ctx.inside(loop.body):
             now = [loop.induction_variable if a == axis else x for a, x in enumerate(ids)]
             _programs(ctx, kernel, arrays, consts, now, scratch, stage)
-            ctx.meet()
+            ctx.meet_all()
             scf.yield_([])
         return
     read = read_references(kernel)
@@ -229,6 +243,14 @@ def _programs(
     ctx.inline(kernel.body.jaxpr, [*consts, *ids, *references, *scratch, *failure])
     if stage.blocks:  # products have read them before the next ones come
         nvvm.wgmma_wait_group_sync_aligned(0)
+
+
+def _warpgroup(ctx: Lowering) -> ir.Value:
+    """The number of a thread's warpgroup, as the first of its warp has it: the assembler then knows that a warp goes one way."""
+    number = arith.divui(ctx.thread, ctx.int32(THREADS))
+    every, last = ctx.int32(-1), ctx.int32(WARP - 1)
+    kind = ctx.element(np.int32)
+    return nvvm.shfl_sync(every, number, ctx.int32(0), last, nvvm.ShflKind.idx, results=[kind])
 
 
 def _shared_memory() -> ir.Value:

@@ -10,6 +10,7 @@ from pellucid._machine.ir import AbstractRef, Jaxpr, programs_of
 from pellucid._machine.refs.primitives import addupdate_p, empty_ref_p, new_ref_p, swap_p
 from pellucid.kernels.gpu.memory import ACC, Barrier, Memory as MemoryType, MemorySpace
 from pellucid.kernels.gpu.transforms import SwizzleTransform, TilingTransform
+from pellucid.kernels.specs import SharedScratch
 
 from .barriers import new_barriers
 from .lowering import Lowering, rule
@@ -18,10 +19,12 @@ from .swizzles import Swizzle
 from .wgmma import new_accumulator
 
 
-def new_reference(ctx: Lowering, aval: Any, kind: Any, value: Any = None) -> Any:
-    """A reference to new memory of a type, which begins as `value` if that is given."""
+def new_reference(
+    ctx: Lowering, aval: Any, kind: Any, value: Any = None, *, is_of_block: bool = True
+) -> Any:
+    """A reference to new memory of a type, which begins as `value` if that is given; a block has it once, or each warpgroup."""
     if isinstance(kind, Barrier):
-        return new_barriers(ctx, kind)
+        return new_barriers(ctx, kind, is_of_block)
     if isinstance(kind, ACC):
         return new_accumulator(ctx, kind, value)
     space = kind.memory_space if isinstance(kind, MemoryType) else kind
@@ -29,7 +32,8 @@ def new_reference(ctx: Lowering, aval: Any, kind: Any, value: Any = None) -> Any
         raise ctx.unsupported(
             "scratch is in shared memory, SMEM, or in registers.", f"{aval.text()} in {space}"
         )
-    ref = scratch(ctx, aval.shape, aval.dtype, _swizzle(ctx, aval, getattr(kind, "transforms", ())))
+    swizzle = _swizzle(ctx, aval, getattr(kind, "transforms", ()))
+    ref = scratch(ctx, aval.shape, aval.dtype, swizzle, is_of_block=is_of_block)
     if value is not None:
         ctx.meet()
         write(ctx, ref, whole(ctx, ref), value)
@@ -63,10 +67,17 @@ def _swizzle(ctx: Lowering, aval: Any, transforms: Any) -> Swizzle | None:
 @rule(new_ref_p, empty_ref_p)
 def _new_ref(ctx: Lowering, equation, operands):
     aval: Any = equation.results[0].aval
-    value = operands[0] if operands else None
-    if isinstance(aval.kind, Barrier) or (isinstance(aval.kind, MemoryType) and not operands):
-        value = None
-    return [new_reference(ctx, aval.inner_aval, aval.kind, value)]
+    # Scratch has no contents at first: those of the definition say so.
+    is_undefined = isinstance(aval.kind, (Barrier, MemoryType)) or not operands
+    value = None if is_undefined else operands[0]
+    is_of_block = isinstance(getattr(equation.params, "memory_space", None), SharedScratch)
+    if is_of_block and ctx.conditions and ctx.n_warpgroups > 1:
+        raise ctx.unsupported(
+            "all threads of a block make scratch that they have in common.",
+            f"{aval.text()}, made where a condition holds",
+            "Make it outside of conditions: `run_scoped(..., collective_axes=...)`, with the condition within.",
+        )
+    return [new_reference(ctx, aval.inner_aval, aval.kind, value, is_of_block=is_of_block)]
 
 
 def writes_shared_memory(jaxpr: Jaxpr) -> bool:

@@ -38,9 +38,14 @@ class Swizzle(NamedTuple):
 
     def offset(self, ctx: State, place: Sequence[ir.Value]) -> ir.Value:
         """The number of the element at a place, in the order of memory."""
-        row, column = place[-2:]
+        *outer, row, column = place
         columns = ctx.int32(self.columns)
         panel, within = arith.divui(column, columns), arith.remui(column, columns)
+        # Panels of the matrices before this one come first.
+        stride = self.panels
+        for x, n in zip(reversed(outer), reversed(self.shape[:-2]), strict=True):
+            panel = arith.addi(panel, ctx.times(x, stride))
+            stride *= n
         flat = arith.addi(
             arith.muli(arith.addi(arith.muli(panel, ctx.int32(self.shape[-2])), row), columns),
             within,

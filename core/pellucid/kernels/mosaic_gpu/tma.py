@@ -15,7 +15,15 @@ from pellucid.kernels.gpu.fences import commit_group_p, commit_smem_p, copy_wait
 
 from .barriers import BarrierArray, arrive_with_bytes
 from .lowering import Lowering, bytes_of, element_pointer, int64, rule, store, strides_of
-from .memory import Memory, Start, both, sum_of, value_of
+from .memory import (
+    Memory,
+    Start,
+    both,
+    check_part_of_matrix,
+    known_factor,
+    sum_of,
+    value_of,
+)
 from .views import parts_of
 
 _SYMBOL = "mosaic_gpu_init_tma_desc"
@@ -117,6 +125,14 @@ def boxes(ctx: Lowering, device: Memory, shared: Memory) -> tuple[tuple[int, ...
             f"Pad the last dimension to {-(-row // 16) * 16 // size}.",
         )
     matrix = shared.swizzle
+    check_part_of_matrix(ctx, shared)
+    is_in_order = all([*ref.kept] == sorted(ref.kept) for ref in (device, shared))
+    if not is_in_order or (matrix is not None and device.kept[-1] != len(sizes) - 1):
+        raise ctx.unsupported(
+            "copies keep the order of dimensions, and have rows of neighbours.",
+            name,
+            "Copy the part as it is, and transpose it in shared memory: `transpose_ref`.",
+        )
     inner = matrix.columns if matrix is not None else sizes[-1]
     if inner * size % 16:
         raise ctx.unsupported(
@@ -127,15 +143,22 @@ def boxes(ctx: Lowering, device: Memory, shared: Memory) -> tuple[tuple[int, ...
     _check_shared(ctx, shared)
     # Along each dimension the sizes of pieces, of at most as many elements as a box may have.
     limits = [*[_MAX_BOX] * (len(sizes) - 1), min(inner, _MAX_BOX)]
+    if matrix is not None:
+        # Several matrices lie together in one box only if each is a panel, and all of it is copied.
+        rows, columns = shared.sizes[-2:]
+        is_one = rows == matrix.shape[-2] <= _MAX_BOX and columns == matrix.columns == matrix.shape[-1]  # fmt: skip
+        for dim in () if is_one else device.kept[:-2]:
+            limits[dim] = 1
     box = [_largest_divisor(n, limit) for n, limit in strict_zip(sizes, limits)]
-    if any(n == 1 < m for n, m in strict_zip(box, sizes)) or box[-1] * size % 16:
+    is_cut_small = any(n == 1 < min(m, limit) for n, m, limit in strict_zip(box, sizes, limits))
+    if is_cut_small or box[-1] * size % 16:
         raise ctx.unsupported(
             f"a copy is cut into boxes of at most {_MAX_BOX} elements along each dimension.",
             f"a part of sizes {sizes}, which have no such divisors",
         )
     found = []
     for first in itertools.product(*[range(0, n, b) for n, b in strict_zip(sizes, box)]):
-        offset = _offset_of(first, sizes, matrix) * size
+        offset = _offset_of(first, device, shared) * size
         if offset % _ALIGNMENT:
             raise ctx.unsupported(
                 f"boxes of a copy begin at multiples of {_ALIGNMENT} bytes in shared memory.",
@@ -154,13 +177,18 @@ def boxes(ctx: Lowering, device: Memory, shared: Memory) -> tuple[tuple[int, ...
     return tuple(box), found
 
 
-def _offset_of(first: Sequence[int], sizes: Sequence[int], matrix: Any) -> int:
-    """The number of the first element of a box in shared memory."""
+def _offset_of(first: Sequence[int], device: Memory, shared: Memory) -> int:
+    """The number of the first element of a box in shared memory, counted from that of the part."""
+    matrix = shared.swizzle
     if matrix is None:
+        sizes = [device.sizes[i] for i in range(len(first))]
         return sum(a * s for a, s in strict_zip(first, strides_of(sizes)))
-    rows, columns = sizes[-2], matrix.columns
-    outer = sum(a * s for a, s in strict_zip(first[:-2], strides_of(sizes[:-2])))
-    return (outer * matrix.panels + first[-1] // columns) * rows * columns + first[-2] * columns
+    # Along the dimensions that the kernel sees, of which the last two are those of the matrix.
+    *outer, row, column = [first[dim] for dim in device.kept]
+    strides = strides_of(shared.shape[:-2])
+    number = sum(a * strides[dim] for a, dim in strict_zip(outer, shared.kept[:-2]))
+    panel = number * matrix.panels + column // matrix.columns
+    return (panel * matrix.shape[-2] + row) * matrix.columns
 
 
 def _largest_divisor(n: int, limit: int) -> int:
@@ -171,15 +199,19 @@ def _check_shared(ctx: Lowering, shared: Memory) -> None:
     """Raise UnsupportedError for a part of shared memory whose elements don't lie together."""
     sizes = list(shared.sizes)
     leading = next((i for i, n in enumerate(sizes) if n != 1), len(sizes))
+    # Of matrices that are swizzled, `check_part_of_matrix` says which parts are one.
+    last = len(sizes) if shared.swizzle is None else len(sizes) - 2
     is_together = all(
-        n == m for n, m in strict_zip(sizes[leading + 1 :], shared.shape[leading + 1 :])
+        n == m for n, m in strict_zip(sizes[leading + 1 : last], shared.shape[leading + 1 : last])
     )
     # Parts begin at multiples of what a copy's target is aligned to.
     size = bytes_of(ctx.in_memory(shared.dtype))
     strides = [n * size for n in strides_of(shared.shape)]
     is_aligned = all(
-        (start == 0 if isinstance(start, int) else n == 1 == m) or stride % _ALIGNMENT == 0
-        for start, n, m, stride in strict_zip(shared.starts, shared.sizes, shared.shape, strides)
+        known_factor(start) * stride % _ALIGNMENT == 0 or n == 1 == m
+        for start, n, m, stride in [
+            *strict_zip(shared.starts, shared.sizes, shared.shape, strides)
+        ][:last]
     )
     if not is_aligned:
         raise ctx.unsupported(
@@ -187,8 +219,7 @@ def _check_shared(ctx: Lowering, shared: Memory) -> None:
             f"sizes {sizes} of scratch of shape {list(shared.shape)}, {shared.dtype}",
             f"Let the part have a multiple of {_ALIGNMENT // size} elements.",
         )
-    is_whole_matrix = shared.swizzle is None or tuple(sizes[-2:]) == shared.shape[-2:]
-    if not is_together or not is_whole_matrix:
+    if not is_together:
         raise ctx.unsupported(
             "copies go to whole matrices and rows in shared memory.",
             f"sizes {sizes} of scratch of shape {list(shared.shape)}",
@@ -219,10 +250,13 @@ def _ends(
 
 
 def part_base(ctx: Lowering, shared: Memory) -> ir.Value:
-    """A pointer to the first element of a part of shared memory, which begins a matrix where its elements are swizzled."""
-    starts = list(shared.starts)
+    """A pointer to the first element of a part of shared memory, which begins rows and panels of a matrix where its elements are swizzled."""
     total: Start = 0
-    for start, stride in strict_zip(starts, strides_of(shared.shape)):
+    strides = strides_of(shared.shape)
+    if shared.swizzle is not None:
+        # Rows of a panel are neighbours, and a panel has one of so many rows for each of its columns.
+        strides[-2:] = shared.swizzle.columns, shared.shape[-2]
+    for start, stride in strict_zip(shared.starts, strides):
         scaled = start * stride if isinstance(start, int) else ctx.times(start, stride)
         total = sum_of(ctx, total, scaled)
     return element_pointer(shared.base, total, ctx.in_memory(shared.dtype))

@@ -1,11 +1,13 @@
-"""Arrivals of threads at barriers, and waits for their phases."""
+"""Arrivals of threads at barriers, waits for their phases, and how threads share registers and pipelines."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from pellucid._machine.xla.mosaic_gpu import arith, ir, nvvm
+from pellucid.kernels.buffering import emit_pipeline_p
 from pellucid.kernels.gpu.barriers import barrier_arrive_p, barrier_test_p, barrier_wait_p
+from pellucid.kernels.gpu.fences import max_registers_p
 
 from .barriers import BarrierArray
 from .lowering import Lowering, load, rule, store
@@ -39,6 +41,22 @@ def wait_for(ctx: Lowering, barrier: BarrierArray) -> None:
     parity = arith.andi(arith.shrui(phases, number), one)
     nvvm.mbarrier_try_wait_parity(barrier.pointer(ctx), parity, ctx.int32(_TICKS))
     store(arith.xori(phases, arith.shli(one, number)), barrier.phases, 4)
+
+
+@rule(max_registers_p)
+def _max_registers(ctx: Lowering, equation, operands):
+    params = equation.params
+    action = nvvm.SetMaxRegisterAction
+    nvvm.setmaxregister(params.n, action.increase if params.increases else action.decrease)
+    return []
+
+
+@rule(emit_pipeline_p)
+def _pipeline(ctx: Lowering, equation, operands):
+    program, own, reason = equation.params.with_buffers(operands)
+    if program is None:
+        raise ctx.unsupported(reason)
+    return ctx.inline(program.jaxpr, own, equation.params.with_buffers(equation.operands)[1])
 
 
 @rule(barrier_test_p)

@@ -14,7 +14,7 @@ from pellucid.kernels.gpu.products import accumulator_load_p, wgmma_p
 
 from .layouts import Accumulator, Fragment
 from .lowering import Lowering, int64, rule
-from .memory import Memory
+from .memory import Memory, check_part_of_matrix
 from .swizzles import Swizzle
 from .tma import part_base
 from .views import parts_of
@@ -158,13 +158,13 @@ def matrix_of(ctx: Lowering, ref: Any, is_left: bool) -> Matrix:
             if span is None
             else f"State `transforms=(TilingTransform((8, {span // itemsize})), SwizzleTransform({span}))` of the scratch.",
         )
-    is_matrix = sorted(ref.kept) == [n - 2, n - 1] and ref.sizes[-2:] == ref.shape[-2:]
-    if not is_matrix:
+    if sorted(ref.kept) != [n - 2, n - 1]:
         raise ctx.unsupported(
-            f"the {side} matrix of a product is a whole one in shared memory.",
+            f"the {side} matrix of a product has the last two dimensions of scratch.",
             f"sizes {list(ref.sizes)} of scratch of shape {list(ref.shape)}",
             "Give it a scratch of its own, or a leading dimension of one.",
         )
+    check_part_of_matrix(ctx, ref)
     is_reversed = ref.kept == (n - 1, n - 2)
     # Products run along rows in memory for the left matrix as it is, and for the right one transposed.
     is_transposed = is_reversed if is_left else not is_reversed
