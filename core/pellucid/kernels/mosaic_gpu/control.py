@@ -11,13 +11,16 @@ from pellucid._machine.higher_order.loop_primitives import scan_p, while_p
 from pellucid._machine.xla.mosaic_gpu import arith, ir, scf
 from pellucid.kernels.lowering.control import operands_of_scan
 
-from .layouts import Fragment, Layout, common
-from .lowering import Lowering, rule
+from .layouts import Deferred, Fragment, Layout, Strided, common
+from .lowering import Lowering, rule, take_deferred
+
+take_deferred(cond_p, scan_p, while_p)
 
 
 def _layouts(values: Sequence[Any]) -> list[Layout | None]:
-    """The layouts of blocks; None for scalars."""
-    return [x.layout if type(x) is Fragment else None for x in values]
+    """The layouts of blocks, when threads hold them; None for scalars."""
+    layouts = [x.layout if type(x) is Fragment else None for x in values]
+    return [Strided(x.shape) if type(x) is Deferred else x for x in layouts]
 
 
 def _together(rows: Sequence[Sequence[Layout | None]]) -> list[Layout | None]:

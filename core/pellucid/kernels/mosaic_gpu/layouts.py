@@ -6,7 +6,7 @@ A block of shape () is a scalar, which all threads hold; it has no layout.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
@@ -182,10 +182,22 @@ class AccumulatorColumns:
         return arith.cmpi(arith.CmpIPredicate.slt, ctx.thread, ctx.int32(4))
 
 
+@dataclass(frozen=True, eq=False)
+class Deferred:
+    """Elements that follow from their places, as masks do: each thread computes those that it needs once it is known which these are."""
+
+    shape: Shape
+    compute: Callable[[Any], ir.Value]
+    """What a thread holds in a layout."""
+    spread: Callable[[Sequence[int], Shape], Fragment]
+    """The same, whose axes are those of a block of a shape at some axes, repeated along the others."""
+    registers: int = 0
+
+
 Layout: TypeAlias = (
-    Splat | Strided | Replicated | Accumulator | AccumulatorRows | AccumulatorColumns
+    Splat | Deferred | Strided | Replicated | Accumulator | AccumulatorRows | AccumulatorColumns
 )
-_ORDER = (Splat, Replicated, Strided, AccumulatorRows, AccumulatorColumns, Accumulator)
+_ORDER = (Splat, Deferred, Replicated, Strided, AccumulatorRows, AccumulatorColumns, Accumulator)
 
 
 def common(layouts: Sequence[Layout]) -> Layout:
@@ -194,7 +206,9 @@ def common(layouts: Sequence[Layout]) -> Layout:
 
 
 class Fragment(NamedTuple):
-    """A block of `layout.shape`, of which `value` is what a thread holds: a vector with an element for each register, a number for a `Splat`."""
+    """A block of `layout.shape`, of which `value` is what a thread holds: a vector with an element for each register, a number for a `Splat`,
+    None while it is `Deferred`.
+    """
 
     value: ir.Value
     layout: Layout

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from pellucid._machine.base import dtypes, strict_zip
-from pellucid._machine.ir import Equation
+from pellucid._machine.ir import Equation, Primitive
 from pellucid._machine.xla.mosaic_gpu import (
     FloatType,
     VectorType,
@@ -34,6 +34,7 @@ from .layouts import (
     MAX_REGISTERS,
     THREADS,
     WARP,
+    Deferred,
     Fragment,
     Layout,
     Splat,
@@ -199,6 +200,8 @@ class Lowering(programs.Lowering):
         """A block in another layout: threads exchange elements through shared memory, unless each has those that it needs."""
         if x.layout == layout:
             return x
+        if type(x.layout) is Deferred:
+            return Fragment(x.layout.compute(layout), layout)
         if type(x.layout) is Splat:
             kind = VectorType.get([layout.registers], x.value.type)
             return Fragment(vector.broadcast(kind, x.value), layout)
@@ -404,8 +407,16 @@ class Lowering(programs.Lowering):
         if shared is None and equation.primitive not in RULES:
             shared = COMMON.get(equation.primitive)
         if shared is None or shared.__module__ not in _OF_ELEMENTS:
-            return super()._results(equation, inputs)
+            takes_all = equation.primitive in _TAKE_DEFERRED or (
+                equation.primitive not in RULES and equation.primitive not in COMMON
+            )
+            return super()._results(equation, inputs if takes_all else [*map(self.held, inputs)])
         return self.on_elements(shared, equation, inputs)
+
+    def held(self, x: Any) -> Any:
+        """A value of which threads hold the elements."""
+        is_deferred = type(x) is Fragment and type(x.layout) is Deferred
+        return self.changed(x, Strided(x.shape)) if is_deferred else x
 
     def on_elements(
         self, lower: Callable[..., Any], equation: Equation, inputs: list[Any]
@@ -427,16 +438,50 @@ class Lowering(programs.Lowering):
         ]
         blocks = [x for x in inputs if type(x) is Fragment]
         layout = common([x.layout for x in blocks]) if blocks else Splat(shape)
+        if type(layout) is Deferred and len(avals) == 1:
+            return [self._deferred(lower, equation, inputs, shape)]
+        if type(layout) is Deferred:
+            layout = Strided(shape)
+        return [Fragment(x, layout) for x in self._in_layout(lower, equation, inputs, layout)]
+
+    def _in_layout(
+        self, lower: Callable[..., Any], equation: Equation, inputs: list[Any], layout: Layout
+    ) -> list[ir.Value]:
+        """What a thread holds of the results of an operation on elements in a layout."""
         values = [self.changed(x, layout).value if type(x) is Fragment else x for x in inputs]
         self._layout = layout
         try:
-            found = lower(self, equation, values)
+            return lower(self, equation, values)
         finally:
             self._layout = None
-        return [Fragment(x, layout) for x in found]
+
+    def _deferred(
+        self, lower: Callable[..., Any], equation: Equation, inputs: list[Any], shape: Sequence[int]
+    ) -> Fragment:
+        """The result of an operation on blocks that follow from places, or are one number everywhere."""
+
+        def compute(layout: Any) -> ir.Value:
+            outer, self.equation = self.equation, equation
+            try:
+                [found] = self._in_layout(lower, equation, inputs, layout)
+            finally:
+                self.equation = outer
+            return found
+
+        def spread(axes: Sequence[int], shape: Any) -> Fragment:
+            moved = [repeated(self, x, tuple(axes), shape) if type(x) is Fragment else x for x in inputs]  # fmt: skip
+            return self._deferred(lower, equation, moved, shape)
+
+        return Fragment(None, Deferred(tuple(shape), compute, spread))
 
 
 _OF_ELEMENTS = {elements.__name__}
+_TAKE_DEFERRED: set[Primitive] = set()
+
+
+def take_deferred(*primitives: Primitive) -> None:
+    """Let the rules of primitives see blocks that no thread holds yet."""
+    _TAKE_DEFERRED.update(primitives)
 
 
 def of_elements(module: str) -> None:

@@ -25,8 +25,8 @@ from pellucid._machine.xla.mosaic_gpu import arith, ir, math
 from pellucid.kernels.lowering.elements import converted, elementwise, float_bits
 from pellucid.kernels.lowering.programs import registering
 
-from .layouts import Fragment, Splat, Strided
-from .lowering import ON_ELEMENTS, Lowering, of_elements, rule
+from .layouts import Deferred, Fragment, Splat, Strided
+from .lowering import ON_ELEMENTS, Lowering, of_elements, rule, take_deferred
 from .memory import as_block
 from .shapes import repeated, reshaped
 
@@ -34,6 +34,7 @@ _FLOAT32 = np.dtype(np.float32)
 _INT32 = np.dtype(np.int32)
 on_elements = registering(ON_ELEMENTS)
 of_elements(__name__)
+take_deferred(movement.broadcast_in_dim_p, movement.reshape_p, movement.squeeze_p)
 
 
 # Operations on elements ---------------------------------------------------------------------------------------
@@ -94,9 +95,22 @@ def _same(ctx: Lowering, equation, operands):
 def _iota(ctx: Lowering, equation, operands):
     result, axis = equation.results[0].aval, equation.params.dimension
     ctx.check_size(result.shape)
-    layout = Strided(tuple(result.shape))
-    along = [layout.place(ctx, r)[axis] for r in range(layout.registers)]
-    return [positions(ctx, along, layout, result)]
+    return [places(ctx, axis, tuple(result.shape), result)]
+
+
+def places(ctx: Lowering, axis: int, shape: tuple[int, ...], result: Any) -> Fragment:
+    """A block of the positions along an axis, as elements of the dtype of `result`."""
+
+    def compute(layout: Any) -> ir.Value:
+        along = [layout.place(ctx, r)[axis] for r in range(layout.registers)]
+        return positions(ctx, along, layout, result).value
+
+    def spread(axes: Sequence[int], larger: tuple[int, ...]) -> Fragment:
+        if shape[axis] == larger[axes[axis]]:
+            return places(ctx, axes[axis], larger, result)
+        return Fragment(ctx.constant(0, result.dtype), Splat(larger))  # its one position
+
+    return Fragment(None, Deferred(shape, compute, spread))
 
 
 def positions(ctx: Lowering, along: Sequence[ir.Value], layout: Any, result: Any) -> Fragment:

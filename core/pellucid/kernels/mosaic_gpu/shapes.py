@@ -13,6 +13,7 @@ from .layouts import (
     Accumulator,
     AccumulatorColumns,
     AccumulatorRows,
+    Deferred,
     Fragment,
     Replicated,
     Splat,
@@ -27,6 +28,8 @@ def repeated(ctx: State, x: Fragment, axes: tuple[int, ...], shape: tuple[int, .
     if type(layout) is Splat:
         return Fragment(x.value, Splat(shape))
     ctx.check_size(shape)
+    if type(layout) is Deferred:
+        return layout.spread(axes, shape)
     count = math.prod(x.shape)
     if count == math.prod(shape):
         return reshaped(ctx, x, shape)
@@ -61,6 +64,7 @@ def reshaped(ctx: State, x: Any, shape: tuple[int, ...]) -> Any:
         return x
     if type(x) is not Fragment:
         return Fragment(x, Splat(shape))
+    x = ctx.held(x)
     if not shape:  # registers without an element hold that of the last
         return ctx.parts(x)[0]
     if isinstance(x.layout, (AccumulatorRows, AccumulatorColumns)) and max(shape) == max(x.shape):
