@@ -14,6 +14,7 @@ from pellucid._machine.xla.gpu_targets import GPU_TARGETS
 from pellucid._machine.xla.mlir import module_of_artifact, new_context
 from pellucid._machine.xla.plugins import topology_devices
 from tests.core.kernels.hopper_kernels import KERNELS, PRODUCTS
+from tests.core.kernels.hopper_operations import OPERATIONS
 from tests.core.kernels.hopper_threads import THREADS
 
 
@@ -21,9 +22,9 @@ def main(folder: pathlib.Path) -> None:
     """Print one line for each kernel; those that the command names, or all; `folder` is where the compiler leaves files."""
     options = {"target_config": GPU_TARGETS["H100"].text, "topology": "1x1x1"}
     devices = topology_devices("cuda", "", options)
-    chosen = sys.argv[2:] or [*KERNELS, *PRODUCTS, *THREADS]
+    chosen = sys.argv[2:] or [*KERNELS, *PRODUCTS, *THREADS, *OPERATIONS]
     for name in chosen:
-        make = (KERNELS | PRODUCTS | THREADS)[name]
+        make = (KERNELS | PRODUCTS | THREADS | OPERATIONS)[name]
         print(json.dumps({"name": name, **compiled(devices[:1], folder, *make())}), flush=True)
 
 

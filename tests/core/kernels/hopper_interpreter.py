@@ -97,7 +97,9 @@ class Bytes:
         read_at[places] = agent.now
         return self.data[places]
 
-    def write(self, offsets: np.ndarray, threads: np.ndarray, rows: np.ndarray, agent: Agent) -> None:
+    def write(
+        self, offsets: np.ndarray, threads: np.ndarray, rows: np.ndarray, agent: Agent
+    ) -> None:
         """Write rows of bytes at `offsets`."""
         places = self._places(offsets, rows.shape[1])
         assert len(np.unique(places)) == places.size, "threads write to one place"
@@ -119,9 +121,9 @@ class Bytes:
 
     def is_read(self, places: np.ndarray, agent: Agent, mine: Any = -1) -> bool:
         """Whether another thread than `mine` has read bytes at a time that a warpgroup doesn't know to be over."""
-        for number, now in enumerate(agent.clock):
-            other = self.readers[number][places] != mine
-            if (other & (self.read_at[number][places] >= now)).any():
+        for group, now in enumerate(agent.clock):
+            other = self.readers[group][places] != mine
+            if (other & (self.read_at[group][places] >= now)).any():
                 return True
         return False
 
@@ -241,6 +243,7 @@ class Description(NamedTuple):
     strides: list[int]
     span: int
     box: list[int]
+    dtype: Any
 
     def elements(self, position: list[int]) -> tuple[np.ndarray, np.ndarray]:
         """(offsets in the array of the elements of a box, row by row; which of them are there)."""
@@ -524,23 +527,36 @@ class Block(mlir_interpreter.Interpreter):
             while barrier.phase % 2 == parity:
                 if not barrier.copies:
                     return False
-                copy = barrier.copies.pop()  # the last one first
-                memory = self.memories[_SHARED]
-                memory.data[copy.places] = copy.data
-                memory.in_flight[copy.places] = False
-                memory.is_written[copy.places] = True
-                memory.is_unfenced[copy.places] = False
-                memory.written[copy.places] = -1
-                memory.copy[copy.places] = self.host.next_epoch()
-                barrier.brought.add(int(memory.copy[copy.places[0]]))
-                barrier.bytes -= copy.data.size
-                barrier.settle()
+                self.make_copy(barrier)
             return True
 
         self.team.wait_until(self.agent.number, is_over)
         self.learn(barrier.of_phases)
         self.agent.copies.update(barrier.brought)
         return []
+
+    def nvvm_mbarrier_test_wait(self, operation, pointer, parity):
+        barrier, parity = self.barriers[int(self.uniform(pointer))], int(self.uniform(parity))
+        if barrier.copies:
+            self.make_copy(barrier)  # one for each test
+        is_over = barrier.phase % 2 != parity
+        if is_over:
+            self.learn(barrier.of_phases)
+            self.agent.copies.update(barrier.brought)
+        return [self.all(is_over)]
+
+    def make_copy(self, barrier: Barrier) -> None:
+        """Make one of the copies that a barrier waits for, the last one first."""
+        copy, memory = barrier.copies.pop(), self.memories[_SHARED]
+        memory.data[copy.places] = copy.data
+        memory.in_flight[copy.places] = False
+        memory.is_written[copy.places] = True
+        memory.is_unfenced[copy.places] = False
+        memory.written[copy.places] = -1
+        memory.copy[copy.places] = self.host.next_epoch()
+        barrier.brought.add(int(memory.copy[copy.places[0]]))
+        barrier.bytes -= copy.data.size
+        barrier.settle()
 
     def nvvm_cp_async_bulk_tensor_shared_cluster_global(self, operation, to, table, *rest):
         *position, pointer, predicate = rest
@@ -583,7 +599,16 @@ class Block(mlir_interpreter.Interpreter):
         memory.uses[places] -= 1
         memory.readers[own.number][places], memory.read_at[own.number][places] = -2, own.now
 
+    def nvvm_cp_async_bulk_tensor_reduce(self, operation, table, source, *position):
+        return self.store_box(
+            table, source, position, str(operation.attributes["redKind"]).split("<")[-1].rstrip(">")
+        )
+
     def nvvm_cp_async_bulk_tensor_global_shared_cta(self, operation, table, source, *position):
+        return self.store_box(table, source, position)
+
+    def store_box(self, table, source, position, kind=None):
+        """Start a copy of a box from shared memory, which replaces what is there, or combines it by the operation `kind`."""
         made = self.description(table)
         places = made.places(self.one(source) - (_SHARED << _SHIFT))[:, None] + np.arange(
             made.itemsize
@@ -592,7 +617,8 @@ class Block(mlir_interpreter.Interpreter):
         offsets, exist = made.elements([self.one(x) for x in reversed(position)])
         targets = offsets[exist][:, None] + np.arange(made.itemsize)
         self.memories[_SHARED].uses[places] += 1
-        self.stores.append((places, made.base, targets, data[exist]))
+        combine = None if kind is None else REDUCTIONS[kind]
+        self.stores.append((places, made.base, targets, data[exist], combine, made.dtype))
         return []
 
     def nvvm_cp_async_bulk_commit_group(self, operation):
@@ -603,8 +629,11 @@ class Block(mlir_interpreter.Interpreter):
     def nvvm_cp_async_bulk_wait_group(self, operation):
         count = number(operation, "group")
         while len(self.store_groups) > count:
-            for places, base, targets, data in self.store_groups.pop(0):
+            for places, base, targets, data, combine, dtype in self.store_groups.pop(0):
                 self.release(places)
+                if combine is not None:
+                    old = np.ascontiguousarray(self.memories[base].data[targets]).view(dtype)
+                    data = combine(old, np.ascontiguousarray(data).view(dtype)).view(np.uint8)
                 self.memories[base].data[targets] = data
         return []
 
@@ -631,6 +660,10 @@ class Block(mlir_interpreter.Interpreter):
         count = str(kind).count(",") + 1
         if not text:
             return [list(operands)]
+        if text.startswith("cvt.rna.tf32"):
+            [x] = operands
+            bits = (x.view(np.uint32).astype(np.uint64) + 0x1000) & 0xFFFFE000
+            return [np.where(np.isfinite(x), bits.astype(np.uint32).view(np.float32), x)]
         found = re.search(
             r"m64n(\d+)k(\d+)\.(\w+)\.(\w+)\.(\w+) {[^}]*}, (.*), (\$\d+), p(?:, (.*))?; }", text
         )
@@ -711,9 +744,7 @@ class Block(mlir_interpreter.Interpreter):
         if memory is None:
             rows[threads] = self._own(threads, offsets, size)
         else:
-            rows[threads] = memory.read(
-                offsets, self.agent.threads(self.active), size, self.agent
-            )
+            rows[threads] = memory.read(offsets, self.agent.threads(self.active), size, self.agent)
         found = rows.view(dtype)
         return [found if isinstance(kind, ir.VectorType) else found[:, 0]]
 
@@ -728,6 +759,18 @@ class Block(mlir_interpreter.Interpreter):
             memory.write(offsets, self.agent.threads(self.active), rows[threads], self.agent)
         return []
 
+    def llvm_atomicrmw(self, operation, pointers, value):
+        combine = ATOMICS[number(operation, "bin_op")]
+        memory, offsets = self._memory(pointers)
+        size = value.dtype.itemsize
+        for offset, x in zip(offsets, value[self.active], strict=True):
+            place = slice(int(offset), int(offset) + size)
+            assert not memory.in_flight[place].any()
+            assert memory.is_written[place].all()
+            old = memory.data[place].copy().view(value.dtype)
+            memory.data[place] = combine(old, x).astype(value.dtype).view(np.uint8)
+        return [value]
+
     def _own(self, threads, offsets, size):
         return self.local[threads[:, None], offsets[:, None] + np.arange(size)]
 
@@ -738,10 +781,26 @@ class Block(mlir_interpreter.Interpreter):
         return self.memories.get(int(place)), found & ((1 << _SHIFT) - 1)
 
 
+REDUCTIONS = {"add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}  # fmt: skip
+ATOMICS = {
+    0: lambda old, x: x, 1: np.add, 3: np.bitwise_and, 5: np.bitwise_or, 6: np.bitwise_xor, 7: np.maximum, 8: np.minimum,
+    9: lambda old, x: np.maximum(mlir_interpreter.unsigned(old), mlir_interpreter.unsigned(x)).view(old.dtype),
+    10: lambda old, x: np.minimum(mlir_interpreter.unsigned(old), mlir_interpreter.unsigned(x)).view(old.dtype),
+    11: np.add,
+}  # fmt: skip
+"""By LLVM's number of an operation what it makes of two elements."""
 ASSEMBLY = {
+    "tf32": np.float32,
     "bf16": ml_dtypes.bfloat16, "f16": np.float16, "e4m3": ml_dtypes.float8_e4m3fn, "e5m2": ml_dtypes.float8_e5m2, "s8": np.int8,
     "u8": np.uint8,
 }  # fmt: skip
+
+
+DESCRIBED = {
+    1: np.uint8, 2: np.uint16, 3: np.uint32, 4: np.uint64, 5: np.float16, 6: np.float32, 7: ml_dtypes.bfloat16, 9: np.int32,
+    10: np.int64,
+}  # fmt: skip
+"""By number the dtype of an array that the copy engine knows."""
 
 
 def accumulator_places(n: int) -> tuple[np.ndarray, np.ndarray]:
@@ -822,12 +881,15 @@ class Host(mlir_interpreter.Interpreter):
     def func_call(self, operation, at, base, kind, rank, sizes, strides, span, window):
         rows = [self.tables[table] for table, _ in (sizes, strides, window)]
         rows = [[row[i] for i in range(int(rank))] for row in rows]
-        itemsize = {1: 1, 2: 2, 3: 4, 4: 8, 5: 2, 6: 4, 7: 2, 9: 4, 10: 8}[int(kind)]
+        dtype = np.dtype(DESCRIBED[int(kind)])
+        itemsize = dtype.itemsize
         assert at[1] == 128 * len(self.descriptions)
         assert rows[1][-1] == 1
         assert all(n * itemsize % 16 == 0 for n in rows[1][:-1]), "strides of 16 bytes"
         number = int(base[0]) >> _SHIFT
-        self.descriptions.append(Description(number, itemsize, *rows[:2], int(span), rows[2]))
+        self.descriptions.append(
+            Description(number, itemsize, *rows[:2], int(span), rows[2], dtype)
+        )
         return []
 
     def gpu_launch(self, operation, *operands):

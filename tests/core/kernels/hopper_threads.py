@@ -152,7 +152,9 @@ def specialized_attention(length=128, keys=256, d=64, block=64, slots=2, heads=1
     dtype = jnp.bfloat16
     steps = keys // block
 
-    def kernel(q_ref, k_ref, v_ref, o_ref, q_smem, k_smem, v_smem, q_full, k_full, v_full, k_free, v_free):
+    def kernel(
+        q_ref, k_ref, v_ref, o_ref, q_smem, k_smem, v_smem, q_full, k_full, v_full, k_free, v_free
+    ):
         h, i, w = lax.axis_index("heads"), lax.axis_index("q"), lax.axis_index("wg")
         first = i * 128 + w * 64
 
@@ -163,8 +165,13 @@ def specialized_attention(length=128, keys=256, d=64, block=64, slots=2, heads=1
             def fetch(t, c):
                 slot = t % slots
                 part = pallas.ds(t * block, block)
-                for ref, smem, full, free in ((k_ref, k_smem, k_full, k_free), (v_ref, v_smem, v_full, v_free)):
-                    pallas.when(t >= slots)(lambda free=free: mosaic_gpu.barrier_wait(free.at[slot]))
+                for ref, smem, full, free in (
+                    (k_ref, k_smem, k_full, k_free),
+                    (v_ref, v_smem, v_full, v_free),
+                ):
+                    pallas.when(t >= slots)(
+                        lambda free=free: mosaic_gpu.barrier_wait(free.at[slot])
+                    )
                     mosaic_gpu.copy_gmem_to_smem(ref.at[h, part], smem.at[slot], full.at[slot])
                 return c
 
@@ -239,7 +246,14 @@ def plain_attention(q, k, v, causal=False):
 
 THREADS = {
     f.__name__: f
-    for f in (halves, handed_over, own_scratch, pipeline_of_threads, specialized_matmul, specialized_attention)
+    for f in (
+        halves,
+        handed_over,
+        own_scratch,
+        pipeline_of_threads,
+        specialized_matmul,
+        specialized_attention,
+    )
 }
 THREADS |= {
     "wide_matmul": lambda: specialized_matmul(tile=(64, 256, 64), k=192, steps=3),

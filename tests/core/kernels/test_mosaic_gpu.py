@@ -12,9 +12,9 @@ from rotation import rotating
 
 import pellucid as pl
 import pellucid.numpy as jnp
+from pellucid import lax
 from pellucid._machine.base.errors import UnsupportedError
 from pellucid._machine.xla import plugins, ptxas
-from pellucid import lax
 from pellucid.experimental import pallas
 from pellucid.experimental.pallas import BlockSpec, mosaic_gpu, pallas_call
 from pellucid.introspect.mosaic_gpu_text import mosaic_gpu_texts
@@ -23,9 +23,10 @@ from pellucid.kernels.lowering.launches import beginnings
 from pellucid.kernels.mosaic_gpu.module import lowered
 from tests.core.kernels import hopper_interpreter, test_triton
 from tests.core.kernels.hopper_kernels import FUNCTIONS, KERNELS, PRODUCTS, product
+from tests.core.kernels.hopper_operations import OPERATIONS, kind, rounded_product
 from tests.core.kernels.hopper_threads import THREADS, plain_attention, tiles
 
-ALL = KERNELS | PRODUCTS | THREADS
+ALL = KERNELS | PRODUCTS | THREADS | OPERATIONS
 SPECIALIZED = {"specialized_matmul", "wide_matmul", "specialized_attention", "causal_attention"}
 
 
@@ -35,10 +36,10 @@ def kernel_of(function, *args):
     return equation.params.kernel
 
 
-def interpreted(function, *args):
-    """Results of the kernel that `function` calls, by the interpreter of its module."""
+def interpreted(function, *args, held=()):
+    """Results of the kernel that `function` calls, by the interpreter of its module; `held` are contents of references from outside."""
     kernel = kernel_of(function, *args)
-    inputs = [np.asarray(x) for x in pl.tree.leaves(args)]
+    inputs = [np.asarray(x) for x in pl.tree.leaves((args, held))]
     inputs += [inputs[i] for i in beginnings(kernel)]
     results = []
     for i, m in enumerate(kernel.results):
@@ -295,22 +296,80 @@ def flat(pair):
     return pair[0], *pair[1]
 
 
-def test_matrices_without_a_swizzle():
-    def kernel(x_ref, o_ref, a_smem, barrier):
-        mosaic_gpu.copy_gmem_to_smem(x_ref, a_smem, barrier)
-        mosaic_gpu.barrier_wait(barrier)
+def test_matrices_that_no_swizzle_fits():
+    def kernel(x_ref, o_ref, a_smem):
+        a_smem[...] = x_ref[...]
 
         def run(acc):
-            mosaic_gpu.wgmma(acc, a_smem, a_smem)
+            mosaic_gpu.wgmma(acc, a_smem, mosaic_gpu.transpose_ref(a_smem, (1, 0)))
             return acc[...]
 
         o_ref[...] = pallas.run_scoped(run, mosaic_gpu.ACC((64, 64)))
 
-    x = np.zeros((64, 64), jnp.bfloat16)
-    scratch = [mosaic_gpu.SMEM((64, 64), jnp.bfloat16), mosaic_gpu.Barrier()]
-    out = pl.ShapeDtypeStruct((64, 64), np.float32)
-    text = refusal(mosaic_gpu.kernel(kernel, out_type=out, scratch_types=scratch), x)
-    assert "State `transforms=(TilingTransform((8, 64)), SwizzleTransform(128))`" in text
+    x = np.zeros((64, 24), jnp.bfloat16)
+    scratch = [mosaic_gpu.SMEM((64, 24), jnp.bfloat16)]
+    text = refusal(mosaic_gpu.kernel(kernel, out_type=kind((64, 64)), scratch_types=scratch), x)
+    assert "32 bytes of columns" in text
+
+
+def test_products_of_float32_are_rounded_for_who_asks():
+    """CPUs have no such products, so NumPy's are compared with."""
+    function, (a, b) = rounded_product()
+    rounded = lambda x: ((x.view(np.uint32) + np.uint32(0x1000)) & np.uint32(0xFFFFE000)).view(np.float32)  # fmt: skip
+    [found] = interpreted(function, a, b)
+    np.testing.assert_allclose(found, rounded(a) @ rounded(b), rtol=1e-5, atol=1e-5)
+    assert "tf32.tf32" in lowered(kernel_of(function, a, b)).text
+    plain = lambda x, y, o: o.__setitem__(..., x[...] @ y[...])
+    exact = pallas_call(plain, kind((64, 16)), compiler_params=mosaic_gpu.CompilerParams())
+    assert "wgmma" not in lowered(kernel_of(exact, a, b)).text
+
+
+@pytest.mark.parametrize(("name", "dtype"), [("add", np.float32), ("max", np.int32), ("or", np.uint32), ("min", np.float16)])  # fmt: skip
+def test_copies_that_combine(name, dtype):
+    combine = {"add": np.add, "max": np.maximum, "min": np.minimum, "or": np.bitwise_or}[name]
+
+    def run(x):
+        r = pl.new_ref(jnp.ones((8, 32), dtype))
+
+        def body(x_ref, o_ref, held):
+            i = lax.axis_index("i")
+            held[...] = x_ref[i]
+            mosaic_gpu.commit_smem()
+            mosaic_gpu.copy_smem_to_gmem(held, r, reduction_op=name)
+            mosaic_gpu.wait_smem_to_gmem(0)
+            o_ref[i] = x_ref[i]
+
+        options = {"scratch_types": [mosaic_gpu.SMEM((8, 32), dtype)], "grid": (3,), "grid_names": ("i",)}  # fmt: skip
+        mosaic_gpu.kernel(body, out_type=x, **options)(x)
+        return r[...]
+
+    x = np.random.default_rng(0).integers(0, 9, (3, 8, 32)).astype(dtype)
+    held = np.ones((8, 32), dtype)
+    expected = combine.reduce([held, *x])
+    np.testing.assert_array_equal(interpreted(run, x, held=[held])[1], expected)
+    np.testing.assert_array_equal(run(x), expected)
+
+
+def test_copies_that_do_not_combine():
+    def body(x_ref, o_ref, held):
+        held[...] = x_ref[...]
+        mosaic_gpu.commit_smem()
+        mosaic_gpu.copy_smem_to_gmem(held, o_ref, reduction_op="max")
+        mosaic_gpu.wait_smem_to_gmem(0)
+
+    x = np.zeros((8, 32), np.float32)
+    options = {"scratch_types": [mosaic_gpu.SMEM((8, 32), np.float32)]}
+    text = refusal(mosaic_gpu.kernel(body, out_type=x, **options), x)
+    assert "copies combine int32" in text
+
+
+def test_writes_at_arrays_of_positions():
+    def body(x_ref, i_ref, o_ref):
+        o_ref[...] = x_ref[...]
+        o_ref[i_ref[...]] = x_ref[...]
+
+    x, places = np.zeros(4, np.float32), np.arange(4, dtype=np.int32)
+    assert "atomic_add" in refusal(pallas_call(body, kind((4,))), x, places)
 
 
 def test_threads_that_write_one_part():
@@ -369,7 +428,9 @@ def test_a_copy_of_a_part_with_a_dimension_between():
     x = np.random.default_rng(0).normal(size=(16, 3, 128)).astype(np.float16)
     scratch = [mosaic_gpu.SMEM((16, 128), np.float16, transforms=tiles(np.float16)), mosaic_gpu.Barrier()]  # fmt: skip
     out = pl.ShapeDtypeStruct((3, 16, 128), np.float16)
-    run = mosaic_gpu.kernel(kernel, out_type=out, scratch_types=scratch, grid=(3,), grid_names=("h",))
+    run = mosaic_gpu.kernel(
+        kernel, out_type=out, scratch_types=scratch, grid=(3,), grid_names=("h",)
+    )
     np.testing.assert_array_equal(interpreted(run, x)[0], x.transpose(1, 0, 2))
 
 
@@ -498,8 +559,11 @@ def test_assembly(compiled, name):
     assert 0 < needed.registers < 255
     # Products that registers make wait are told by the assembler.
     assert "serialized" not in found["report"]
-    products = {*PRODUCTS, "matmul", "attention", *SPECIALIZED}
-    copies = products | {"copies", "pipeline", "own_scratch", "pipeline_of_threads"}
+    of_values = {x for x in OPERATIONS if "product" in x} - {"small_product", "batched_product", "inner_product"}  # fmt: skip
+    products = {*PRODUCTS, "matmul", "attention", *SPECIALIZED, *of_values}
+    products |= {"pipeline_without_swizzle", "blocks_without_swizzle"}
+    copies = {*PRODUCTS, "matmul", "attention", *SPECIALIZED, "copies", "pipeline", "own_scratch", "pipeline_of_threads"}  # fmt: skip
+    copies |= {"tested", "product_without_swizzle", "pipeline_without_swizzle", "blocks_without_swizzle"}  # fmt: skip
     assert ("cp.async.bulk.tensor" in found["assembly"]) == (name in copies)
     assert ("wgmma.mma_async" in found["assembly"]) == (name in products)
     # The copying warpgroup gives registers to those that compute.

@@ -8,11 +8,12 @@ from typing import Any
 from pellucid._machine.base import strict_zip
 from pellucid._machine.higher_order.cond import cond_p
 from pellucid._machine.higher_order.loop_primitives import scan_p, while_p
+from pellucid._machine.ir import AbstractRef
 from pellucid._machine.xla.mosaic_gpu import arith, ir, scf
-from pellucid.kernels.lowering.control import operands_of_scan
 
 from .layouts import Deferred, Fragment, Layout, Strided, common
 from .lowering import Lowering, rule, take_deferred
+from .memory import Memory, Part, read, scratch, whole, write
 
 take_deferred(cond_p, scan_p, while_p)
 
@@ -97,19 +98,55 @@ def _steady(
 @rule(scan_p)
 def _scan(ctx: Lowering, equation, operands):
     params = equation.params
-    consts, carry = operands_of_scan(ctx, equation, operands)
+    consts, carry, stacked = params.split(operands)
+    if any(type(a.aval) is AbstractRef for a in equation.operands[len(consts) :]):
+        raise ctx.unsupported("a loop can't carry references.")
     atoms = equation.operands[: len(consts)]
+    rows_in = equation.operands[len(consts) + len(carry) :]
+    rows_out = equation.results[len(carry) :]
+    if params.length == 0 and rows_out:
+        raise ctx.unsupported("it has no loops without turns that have stacked results.")
+    # What is taken and left row by row lies in shared memory meanwhile.
+    sources = [_rows(ctx, a.aval, x) for a, x in strict_zip(rows_in, stacked)]
+    targets = [_rows(ctx, v.aval) for v in rows_out]
 
-    def turn(carry: Sequence[Any]) -> list[Any]:
-        return ctx.inline(params.jaxpr.jaxpr, [*consts, *carry], atoms)
+    def turn(carry: Sequence[Any], number: Any) -> list[Any]:
+        if sources or targets:
+            ctx.meet()
+        rows = [read(ctx, ref, _row(ctx, ref, number)) for ref in sources]
+        found = ctx.inline(params.jaxpr.jaxpr, [*consts, *carry, *rows], atoms)
+        for ref, x in strict_zip(targets, found[len(carry) :]):
+            write(ctx, ref, _row(ctx, ref, number), ctx.held(x))
+        return found[: len(carry)]
 
-    layouts = _steady(ctx, carry, turn)
+    layouts = _steady(ctx, carry, lambda carry: turn(carry, ctx.int32(0)))
     lower, upper, step = [ctx.int32(n) for n in (0, params.length, 1)]
     loop: Any = scf.ForOp(lower, upper, step, _values(ctx, carry, layouts))
     with ctx.inside(loop.body):
-        found = turn(_blocks(list(loop.inner_iter_args), layouts))
+        number = loop.induction_variable
+        if params.reverse:
+            number = arith.subi(ctx.int32(params.length - 1), number)
+        found = turn(_blocks(list(loop.inner_iter_args), layouts), number)
         scf.yield_(_values(ctx, found, layouts))
-    return _blocks(list(loop.results), layouts)
+    if targets:
+        ctx.meet()
+    ends = [read(ctx, ref, whole(ctx, ref)) for ref in targets]
+    return [*_blocks(list(loop.results), layouts), *ends]
+
+
+def _rows(ctx: Lowering, aval: Any, value: Any = None) -> Memory:
+    """Shared memory of a warpgroup for an array of rows, which holds `value`."""
+    ctx.check_size(aval.shape)
+    ref = scratch(ctx, tuple(aval.shape), aval.dtype, is_of_block=False)
+    if value is not None:
+        write(ctx, ref, whole(ctx, ref), ctx.held(value))
+    return ref
+
+
+def _row(ctx: Lowering, ref: Memory, number: Any) -> Part:
+    """The row of an array with a number."""
+    inner = whole(ctx, ref)
+    return Part(ref.shape[1:], lambda place: inner.address([number, *place]))
 
 
 @rule(while_p)

@@ -195,7 +195,7 @@ class Deferred:
 
 
 Layout: TypeAlias = (
-    Splat | Deferred | Strided | Replicated | Accumulator | AccumulatorRows | AccumulatorColumns
+    Splat | Strided | Replicated | Accumulator | AccumulatorRows | AccumulatorColumns
 )
 _ORDER = (Splat, Deferred, Replicated, Strided, AccumulatorRows, AccumulatorColumns, Accumulator)
 
@@ -210,8 +210,9 @@ class Fragment(NamedTuple):
     None while it is `Deferred`.
     """
 
-    value: ir.Value
-    layout: Layout
+    value: Any
+    layout: Any
+    """A `Layout`, or `Deferred`."""
 
     @property
     def shape(self) -> Shape:

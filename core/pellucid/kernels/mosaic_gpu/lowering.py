@@ -43,6 +43,15 @@ from .layouts import (
 )
 from .shapes import repeated
 
+
+class SwizzleNeeded(Exception):
+    """Raised where a product takes an array in shared memory that is in row-major order: the kernel is lowered again with a swizzle for it."""
+
+    def __init__(self, origin: Any) -> None:
+        super().__init__()
+        self.origin = origin
+
+
 RULES: Rules = {}
 """By primitive how it is lowered; `rules`, `reductions`, `control` and `memory` fill it."""
 ON_ELEMENTS: Rules = {}
@@ -76,6 +85,8 @@ class Lowering(programs.Lowering):
         """Bytes behind these in which threads exchange elements."""
         self.exchange_starts: list[Any] = []
         """Constants that hold where these begin, which is known in the end."""
+        self.exchange_alignment = 16
+        """Bytes of which these begin at a multiple."""
         self.exchange_sizes: list[Any] = []
         """Constants that hold how many of these each warpgroup has."""
         self.conditions = 0
@@ -90,6 +101,8 @@ class Lowering(programs.Lowering):
         """The block of the launch."""
         self.writes_shared_memory = False
         """Whether threads write to references in shared memory, and not only copies."""
+        self.chosen: frozenset[Any] = frozenset()
+        """Identities of arrays in shared memory that are swizzled as products need them, though the user states no swizzle."""
         self._layout: Layout | None = None
 
     # Types --------------------------------------------------------------------------------------------------
@@ -229,7 +242,7 @@ class Lowering(programs.Lowering):
         for x, kept in strict_zip(operands, kinds):
             starts.append(-(-end // 16) * 16)
             end = starts[-1] + math.prod(x.shape) * bytes_of(kept)
-        base = self._exchange_area(end)
+        base = self.exchange_area(end)
         byte = ir.IntegerType.get_signless(8)
         bases = [element_pointer(base, start, byte) if start else base for start in starts]
         self.meet()
@@ -256,7 +269,7 @@ class Lowering(programs.Lowering):
         """For each value what the four warps have of it; threads of a warp whose numbers are the same modulo `lanes` have the same."""
         kept, element = self._kept_type(values[0].type), values[0].type
         size, warps = bytes_of(kept), THREADS // WARP
-        base = self._exchange_area(len(values) * warps * lanes * size)
+        base = self.exchange_area(len(values) * warps * lanes * size)
         warp = arith.divui(self.thread, self.int32(WARP))
         lane = arith.remui(self.thread, self.int32(WARP))
         own = arith.remui(lane, self.int32(lanes))
@@ -284,7 +297,7 @@ class Lowering(programs.Lowering):
         kept = self._kept_type(x.type)
         return x if kept == x.type else arith.extui(kept, x)
 
-    def _exchange_area(self, size: int) -> ir.Value:
+    def exchange_area(self, size: int) -> ir.Value:
         """A pointer to the part of shared memory that threads exchange `size` bytes in."""
         self.exchanged_bytes = max(self.exchanged_bytes, size)
         start = self.int32(0)

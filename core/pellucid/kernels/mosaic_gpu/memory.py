@@ -19,7 +19,8 @@ from pellucid.kernels.programs import undefined_element
 
 from .layouts import Fragment, Layout, Strided
 from .lowering import Lowering, bytes_of, element_pointer, load, rule, store, strides_of
-from .swizzles import Swizzle
+from .shapes import repeated
+from .swizzles import ALIGNMENT, Swizzle
 
 Start = int | ir.Value
 
@@ -49,6 +50,8 @@ class Memory(NamedTuple):
     """Whether all warpgroups of a block see it, and not only one."""
     mapping: BlockMapping | None = None
     swizzle: Swizzle | None = None
+    origin: Any = None
+    """What identifies an array in shared memory that could be swizzled; None for others."""
 
     @property
     def name(self) -> str:
@@ -109,8 +112,8 @@ _KEEP_FACTORS = {
 def window_starts(
     ctx: Lowering, index: RefIndex, operands: Sequence[Any], avals: Sequence[Any], is_moved: bool = True,
 ) -> list[Any]:  # fmt: skip
-    """For each dimension that an index selects from (start, size, step) of a window, or a position. Positions outside are moved inside if
-    `is_moved`, as in the kernel's definition.
+    """For each dimension that an index selects from (start, size, step) of a window, or a position, or a block of positions. Positions outside are
+    moved inside if `is_moved`, as in the kernel's definition.
     """
     rest = iter(strict_zip(operands, avals))
     found: list[Any] = []
@@ -118,11 +121,8 @@ def window_starts(
         if entry is None:
             x, aval = next(rest)
             if aval.shape:
-                raise ctx.unsupported(
-                    "references have no positions by arrays there.",
-                    f"an index of type {aval.text()}",
-                    "Use slices and integers, `pl.ds(start, size)`, or a loop.",
-                )
+                found.append(x)
+                continue
             found.append(_inside(ctx, x, size, 1, is_moved))
             continue
         start: Start = entry.start or 0
@@ -147,37 +147,65 @@ def part_of(
 ) -> Part:
     """The part of a reference that an index selects."""
     selected = window_starts(ctx, index, operands, avals)
+    if any(type(item) is Fragment for item in selected):
+        return _part_at_positions(ctx, ref, index, selected)
     shape = tuple([s[1] for s in selected if isinstance(s, tuple)])
-    element, strides = ctx.in_memory(ref.dtype), strides_of(ref.shape)
+    return Part(shape, lambda place: _address(ctx, ref, selected, place))
+
+
+def _address(
+    ctx: Lowering, ref: Memory, selected: Sequence[Any], place: Sequence[ir.Value]
+) -> tuple[ir.Value, ir.Value | None]:
+    """A pointer to the element at a place of the part that windows and positions select, and whether there is one."""
+    element, strides, along = ctx.in_memory(ref.dtype), strides_of(ref.shape), iter(place)
+    positions: list[Start] = [*ref.starts]
+    for dim, item in strict_zip(ref.kept, selected):
+        offset: Start
+        if isinstance(item, tuple):
+            start, _, step = item
+            offset = sum_of(ctx, start, ctx.times(next(along), step))
+        else:
+            offset = item
+        positions[dim] = sum_of(ctx, positions[dim], offset)
+    exists: ir.Value | None = None
+    total: Start = 0
+    for x, limit, stride in strict_zip(positions, ref.limits, strides):
+        if limit is not None:
+            first, end = limit
+            x = value_of(ctx, x)
+            fits = arith.cmpi(arith.CmpIPredicate.slt, x, ctx.int32(end))
+            if first:
+                after = arith.cmpi(arith.CmpIPredicate.sge, x, ctx.int32(first))
+                fits, x = arith.andi(fits, after), ctx.plus(x, -first)
+            exists = both(exists, fits)
+        total = sum_of(ctx, total, x * stride if isinstance(x, int) else ctx.times(x, stride))
+    if ref.swizzle is not None:
+        total = ref.swizzle.offset(ctx, [value_of(ctx, x) for x in positions])
+    return element_pointer(ref.base, total, element), exists
+
+
+def _part_at_positions(ctx: Lowering, ref: Memory, index: RefIndex, selected: list[Any]) -> Part:
+    """The part of a reference that blocks of positions select, which threads read from shared memory."""
+    # Dimensions of the reference with blocks of positions, and single ones, which all of them go with.
+    blocks = {dim: item for dim, item in enumerate(selected) if type(item) is Fragment}
+    shape = np.broadcast_shapes(*[x.shape for x in blocks.values()])
+    n, first = len(shape), index.position
+    spread = [
+        as_block(ctx, repeated(ctx, x, tuple(range(n - len(x.shape), n)), shape), shape)
+        for x in blocks.values()
+    ]
+    readers = dict(zip(blocks, ctx.exchanged_together(spread), strict=True))
+    windows = [item[1] for item in selected if type(item) is tuple]
 
     def address(place: Sequence[ir.Value]) -> tuple[ir.Value, ir.Value | None]:
-        along = iter(place)
-        positions: list[Start] = [*ref.starts]
-        for dim, item in strict_zip(ref.kept, selected):
-            offset: Start
-            if isinstance(item, tuple):
-                start, _, step = item
-                offset = sum_of(ctx, start, ctx.times(next(along), step))
-            else:
-                offset = item
-            positions[dim] = sum_of(ctx, positions[dim], offset)
-        exists: ir.Value | None = None
-        total: Start = 0
-        for x, limit, stride in strict_zip(positions, ref.limits, strides):
-            if limit is not None:
-                first, end = limit
-                x = value_of(ctx, x)
-                fits = arith.cmpi(arith.CmpIPredicate.slt, x, ctx.int32(end))
-                if first:
-                    after = arith.cmpi(arith.CmpIPredicate.sge, x, ctx.int32(first))
-                    fits, x = arith.andi(fits, after), ctx.plus(x, -first)
-                exists = both(exists, fits)
-            total = sum_of(ctx, total, x * stride if isinstance(x, int) else ctx.times(x, stride))
-        if ref.swizzle is not None:
-            total = ref.swizzle.offset(ctx, [value_of(ctx, x) for x in positions])
-        return element_pointer(ref.base, total, element), exists
+        at = list(place[first : first + n])
+        items = [
+            _inside(ctx, readers[dim](at), index.shape[dim], 1, True) if dim in readers else item
+            for dim, item in enumerate(selected)
+        ]
+        return _address(ctx, ref, items, [*place[:first], *place[first + n :]])
 
-    return Part(shape, address)
+    return Part((*windows[:first], *shape, *windows[first:]), address)
 
 
 def read(ctx: Lowering, ref: Memory, part: Part, layout: Layout | None = None) -> Any:
@@ -303,7 +331,13 @@ def _check_is_memory(ctx: Lowering, ref: Any) -> None:
 
 
 def _check_is_own(ctx: Lowering, ref: Memory, equation: Equation) -> None:
-    """Raise UnsupportedError for a write of a part that other programs write at the same time."""
+    """Raise UnsupportedError for a write of a part that other programs write at the same time, or whose elements may be the same."""
+    indices: list[Any] = [a.aval for a in equation.operands[2:]]
+    if any(aval.shape for aval in indices):
+        raise ctx.unsupported(
+            "several of its threads would write where positions by arrays are the same.",
+            do="Write slices, `pl.ds(start, size)`, or in a loop; sums go by `mosaic_gpu.atomic_add`.",
+        )
     n_values = 1
     if not all(type(a) is Literal for a in equation.operands[1 + n_values :]):
         return
@@ -358,6 +392,8 @@ def scratch(
 
 _ROW_ALIGNMENT = 128
 """Bytes of which arrays in shared memory begin at a multiple, as targets of copies do."""
+
+
 def check_part_of_matrix(ctx: Lowering, ref: Memory) -> None:
     """Raise UnsupportedError for a part of a swizzled matrix that copies and products can't name: one that begins within rows or columns that are exchanged."""
     matrix = ref.swizzle
@@ -381,5 +417,3 @@ def check_part_of_matrix(ctx: Lowering, ref: Memory) -> None:
 
 _ROWS_TOGETHER = 8
 """Rows whose 16-byte parts are exchanged together."""
-ALIGNMENT = 1024
-"""Bytes of which arrays in shared memory begin at a multiple whose elements are swizzled."""

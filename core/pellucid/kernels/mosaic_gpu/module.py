@@ -21,6 +21,7 @@ from pellucid._machine.xla.mosaic_gpu import (
     scf,
 )
 from pellucid.kernels.gpu.memory import Barrier, Memory as MemoryType, MemorySpace
+from pellucid.kernels.gpu.transforms import SwizzleTransform
 from pellucid.kernels.lowering.launches import (
     beginnings,
     block_starts,
@@ -34,13 +35,27 @@ from pellucid.kernels.mappings import BlockMapping
 from pellucid.kernels.programs import GridKernel
 from pellucid.kernels.specs import Squeezed, padding_of
 
-from . import checks, control, memory, reductions, references, rules, tma, waits, wgmma
+from . import (
+    atomics,
+    checks,
+    contractions,
+    control,
+    cumulative,
+    memory,
+    reductions,
+    references,
+    rules,
+    tma,
+    waits,
+    wgmma,
+)
 from .layouts import THREADS, WARP
-from .lowering import Lowering, element_pointer
+from .lowering import Lowering, SwizzleNeeded, element_pointer
 from .memory import Memory
 from .references import new_reference, writes_shared_memory
+from .swizzles import fitting_swizzle
 
-RULES = (control, memory, reductions, references, rules, tma, waits, wgmma)
+RULES = (atomics, contractions, control, cumulative, memory, reductions, references, rules, tma, waits, wgmma)  # fmt: skip
 """The modules whose rules are used."""
 _ARCHITECTURE = {"mosaic_gpu.arch_major": 9, "mosaic_gpu.arch_minor": 0}
 
@@ -68,12 +83,22 @@ def lowered(kernel: GridKernel, line: str | None = None) -> MosaicGpuKernel:
     Raises: UnsupportedError for what Hopper GPUs can't do, or what has no rule.
     """
     checks.check(kernel, line)
+    chosen: frozenset[Any] = frozenset()
+    while True:
+        try:
+            return _lowered(kernel, line, chosen)
+        except SwizzleNeeded as needed:
+            chosen |= {needed.origin}
+
+
+def _lowered(kernel: GridKernel, line: str | None, chosen: frozenset[Any]) -> MosaicGpuKernel:
+    """A kernel as a module, in which the arrays in shared memory that are `chosen` are swizzled. Raises: SwizzleNeeded for one more."""
     name = identifier(kernel.name)
     grid = launch_grid([n or 0 for a, n in enumerate(kernel.grid) if a not in within_block(kernel)])
     context = new_mosaic_gpu_context()
     with context, ir.Location.unknown():
         ctx = Lowering(kernel.name, context, (*kernel.inputs, *kernel.results))
-        ctx.n_warpgroups = warpgroups_of(kernel)
+        ctx.n_warpgroups, ctx.chosen = warpgroups_of(kernel), chosen
         ctx.line = line
         module = ir.Module.create()
         for key, value in _ARCHITECTURE.items():
@@ -144,8 +169,9 @@ def _function(ctx: Lowering, kernel: GridKernel, name: str, grid: tuple[int, int
         with ir.InsertionPoint.at_block_begin(function.operation.block):
             tma.declare()
     # How much shared memory there is, and where threads exchange elements in it, is known only now.
-    start = -(-ctx.shared_bytes // 16) * 16
-    own = -(-ctx.exchanged_bytes // 16) * 16 if ctx.n_warpgroups > 1 else ctx.exchanged_bytes
+    unit = ctx.exchange_alignment
+    start = -(-ctx.shared_bytes // unit) * unit
+    own = -(-ctx.exchanged_bytes // unit) * unit if ctx.n_warpgroups > 1 else ctx.exchanged_bytes
     shared_bytes = start + own * ctx.n_warpgroups if ctx.exchanged_bytes else ctx.shared_bytes
     for constant, value in [
         (bytes_of_block, shared_bytes),
@@ -183,7 +209,10 @@ def _program(ctx: Lowering, kernel: GridKernel, arrays: list[ir.Value]) -> None:
         ids[kernel.thread_axis or -1] = ctx.warpgroup
     consts = [ctx.uniform(x) for x in kernel.consts]
     spaces = kernel.spaces or (None,) * len(kernel.scratch)
-    scratch = [new_reference(ctx, a, s) for a, s in strict_zip(kernel.scratch, spaces)]
+    scratch = [
+        new_reference(ctx, a, s, origin=("scratch", i))
+        for i, (a, s) in enumerate(strict_zip(kernel.scratch, spaces))
+    ]
     _programs(ctx, kernel, arrays, consts, ids, scratch, _staged(ctx, kernel))
 
 
@@ -198,7 +227,11 @@ def _staged(ctx: Lowering, kernel: GridKernel) -> Stage:
     """New shared memory for blocks whose specs state how they lie there; others are read where they are."""
     blocks = {}
     for i, mapping in enumerate(kernel.inputs):
-        if transforms := tuple(getattr(mapping.spec, "transforms", ())):
+        transforms = tuple(getattr(mapping.spec, "transforms", ()))
+        if ("block", i) in ctx.chosen:
+            swizzle = fitting_swizzle(mapping.block_aval.shape, mapping.aval.dtype)
+            transforms = () if swizzle is None else (SwizzleTransform(swizzle.span),)
+        if transforms:
             kind = MemoryType(mapping.block_aval, MemorySpace.SMEM, transforms)
             blocks[i] = new_reference(ctx, mapping.block_aval, kind)
     barrier = new_reference(ctx, None, Barrier(num_arrivals=len(blocks))) if blocks else None
@@ -232,7 +265,12 @@ def _programs(
     for i, (base, m) in enumerate(strict_zip(arrays, mappings)):
         is_mixed = i in kernel.written and (i in read or bool(within_block(kernel)))
         ref = _reference(ctx, base, m, block_starts(ctx, m, ids), is_mixed)
-        references.append(ref._replace(is_shared=is_shared_by_blocks(kernel, m)))
+        # What is only read, and may come to shared memory, does so if a product needs it there.
+        may_come = (
+            i < len(kernel.inputs) and i not in kernel.written and m.spec.memory_space is None
+        )
+        origin = ("block", i) if may_come and ("block", i) not in ctx.chosen else None
+        references.append(ref._replace(is_shared=is_shared_by_blocks(kernel, m), origin=origin))
     for i, shared in stage.blocks.items():
         tma.copy_to_shared(ctx, references[i], shared, stage.barrier.pointer(ctx))
         references[i] = shared

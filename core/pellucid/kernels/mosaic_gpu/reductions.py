@@ -215,20 +215,20 @@ def _reduction(
         axes = [*equation.params.axes]
         if not axes or type(x) is not Fragment:
             return [x]
-        wide = _widened(dtype)
-        x = _as(ctx, x, dtype, wide)
+        wide = widened(dtype)
+        x = as_dtype(ctx, x, dtype, wide)
         neutral = ctx.constant(neutral_of(dtype), wide)
         combine = lambda a, b: [build(a[0], b[0])]
         [y] = reduced(ctx, [x], axes, combine, [neutral])
-        return [_as(ctx, y, wide, np.dtype(result.dtype))]
+        return [as_dtype(ctx, y, wide, np.dtype(result.dtype))]
 
 
-def _widened(dtype: np.dtype) -> np.dtype:
+def widened(dtype: np.dtype) -> np.dtype:
     """The dtype that elements are combined in."""
     return _FLOAT32 if is_float(dtype) and float_bits(dtype) < 32 else dtype
 
 
-def _as(ctx: Lowering, x: Any, dtype: np.dtype, goal: np.dtype) -> Any:
+def as_dtype(ctx: Lowering, x: Any, dtype: np.dtype, goal: np.dtype) -> Any:
     """A block or scalar as one of another dtype."""
     if dtype == goal:
         return x
@@ -266,8 +266,8 @@ def _arg_extreme(primitive: Primitive, name: str) -> None:
         result, dtype = equation.results[0].aval, np.dtype(aval.dtype)
         if dtype == np.bool_:
             raise ctx.unsupported(f"there is no rule for `{primitive.name}` of bool.")
-        wide = _widened(dtype)
-        x = _as(ctx, x, dtype, wide)
+        wide = widened(dtype)
+        x = as_dtype(ctx, x, dtype, wide)
         if type(x.layout) is Splat:
             x = ctx.changed(x, Strided(x.shape))
         along = [x.layout.place(ctx, r)[axis] for r in range(x.layout.registers)]
@@ -293,7 +293,7 @@ def _arg_extreme(primitive: Primitive, name: str) -> None:
         extreme = _least(dtype) if name == "GT" else _greatest(dtype)
         neutral = [ctx.constant(extreme, wide), ctx.int32(np.iinfo(np.int32).max)]
         index = reduced(ctx, [x, ctx.joined(along, x.layout)], [axis], combine, neutral)[1]
-        return [_as(ctx, index, _INT32, np.dtype(result.dtype))]
+        return [as_dtype(ctx, index, _INT32, np.dtype(result.dtype))]
 
 
 _arg_extreme(reduction.argmax_p, "GT")

@@ -14,15 +14,18 @@ from pellucid.kernels.specs import SharedScratch
 
 from .barriers import new_barriers
 from .lowering import Lowering, rule
-from .memory import ALIGNMENT, scratch, whole, write
-from .swizzles import Swizzle
+from .memory import scratch, whole, write
+from .swizzles import ALIGNMENT, Swizzle, fitting_swizzle
 from .wgmma import new_accumulator
 
 
 def new_reference(
-    ctx: Lowering, aval: Any, kind: Any, value: Any = None, *, is_of_block: bool = True
-) -> Any:
-    """A reference to new memory of a type, which begins as `value` if that is given; a block has it once, or each warpgroup."""
+    ctx: Lowering, aval: Any, kind: Any, value: Any = None, *, is_of_block: bool = True, origin: Any = None,
+) -> Any:  # fmt: skip
+    """A reference to new memory of a type, which begins as `value` if that is given; a block has it once, or each warpgroup.
+
+    `origin` identifies it, so that it is swizzled if a product needs that.
+    """
     if isinstance(kind, Barrier):
         return new_barriers(ctx, kind, is_of_block)
     if isinstance(kind, ACC):
@@ -33,7 +36,10 @@ def new_reference(
             "scratch is in shared memory, SMEM, or in registers.", f"{aval.text()} in {space}"
         )
     swizzle = _swizzle(ctx, aval, getattr(kind, "transforms", ()))
+    if swizzle is None and origin in ctx.chosen:
+        swizzle = fitting_swizzle(aval.shape, aval.dtype)
     ref = scratch(ctx, aval.shape, aval.dtype, swizzle, is_of_block=is_of_block)
+    ref = ref._replace(origin=origin)
     if value is not None:
         ctx.meet()
         write(ctx, ref, whole(ctx, ref), value)
@@ -77,7 +83,12 @@ def _new_ref(ctx: Lowering, equation, operands):
             f"{aval.text()}, made where a condition holds",
             "Make it outside of conditions: `run_scoped(..., collective_axes=...)`, with the condition within.",
         )
-    return [new_reference(ctx, aval.inner_aval, aval.kind, value, is_of_block=is_of_block)]
+    origin = "equation", id(equation)
+    return [
+        new_reference(
+            ctx, aval.inner_aval, aval.kind, value, is_of_block=is_of_block, origin=origin
+        )
+    ]
 
 
 def writes_shared_memory(jaxpr: Jaxpr) -> bool:

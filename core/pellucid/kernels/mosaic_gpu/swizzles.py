@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 from pellucid._machine.base import Shape
 from pellucid._machine.xla.mosaic_gpu import arith, ir
 
 from .layouts import State
+
+ALIGNMENT = 1024
+"""Bytes of which arrays in shared memory begin at a multiple whose elements are swizzled."""
+SPANS = (128, 64, 32)
+"""Bytes of the rows of panels whose parts are exchanged."""
 
 
 class Swizzle(NamedTuple):
@@ -59,3 +66,13 @@ class Swizzle(NamedTuple):
             mask = arith.andi(line, ctx.int32(parts - 1))
             part = arith.xori(part, mask)
         return arith.addi(arith.muli(part, of_part), rest)
+
+
+def fitting_swizzle(shape: Any, dtype: Any) -> Swizzle | None:
+    """The widest swizzle that an array of matrices can have; None if it can have none."""
+    itemsize = np.dtype(dtype).itemsize
+    for span in SPANS:
+        fits = len(shape) > 1 and shape[-2] % 8 == 0 and shape[-1] * itemsize % span == 0
+        if fits and (len(shape) == 2 or shape[-2] * shape[-1] * itemsize % ALIGNMENT == 0):
+            return Swizzle(tuple(shape), span, itemsize)
+    return None

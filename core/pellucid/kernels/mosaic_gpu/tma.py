@@ -38,6 +38,14 @@ _NUMBERS = {
 """By dtype the number that the runtime has for it."""
 
 
+_BITS = ("int32", "uint32", "int64", "uint64")
+_COMBINED = {
+    "add": ("int32", "uint32", "uint64", "bfloat16", "float16", "float32"),
+    "min": (*_BITS, "bfloat16", "float16"), "max": (*_BITS, "bfloat16", "float16"),
+}  # fmt: skip
+"""By operation the dtypes that copies combine; `_BITS` by others."""
+
+
 class Box(NamedTuple):
     """A piece of a copy: where it begins in the array and in shared memory, in bytes from the first element of the part there."""
 
@@ -312,8 +320,7 @@ def _check_bounds(ctx: Lowering, device: Memory) -> None:
 @rule(copy_smem_to_gmem_p)
 def _copy_from_shared(ctx: Lowering, equation, operands):
     (shared, device), others = parts_of(ctx, equation, operands, is_moved=False)
-    if equation.params.reduction is not None:
-        raise ctx.unsupported("copies don't reduce.", f"reduction_op={equation.params.reduction!r}")
+    reduction = _reduction(ctx, equation.params.reduction, device)
     _check_bounds(ctx, device)
     ends = [*_ends(ctx, device, shared)]
     ctx.meet_once()
@@ -322,10 +329,25 @@ def _copy_from_shared(ctx: Lowering, equation, operands):
         condition = both(condition, other)
     with ctx.only_if(condition):
         for table, place, source in ends:
-            nvvm.cp_async_bulk_tensor_global_shared_cta(table, source, place)
+            if reduction is None:
+                nvvm.cp_async_bulk_tensor_global_shared_cta(table, source, place)
+            else:
+                nvvm.cp_async_bulk_tensor_reduce(table, source, reduction, place)
         if equation.params.commit_group:
             nvvm.cp_async_bulk_commit_group()
     return []
+
+
+def _reduction(ctx: Lowering, name: str | None, device: Memory) -> Any:
+    """How a copy combines what it brings with what is there; None if it replaces that."""
+    if name is None:
+        return None
+    known = _COMBINED.get(name, _BITS)
+    if np.dtype(device.dtype).name not in known:
+        raise ctx.unsupported(
+            f"copies combine {', '.join(known)} by {name}.", dtypes.short_name(device.dtype)
+        )
+    return getattr(nvvm.TMAReduxKind, name.upper())
 
 
 @rule(commit_group_p)

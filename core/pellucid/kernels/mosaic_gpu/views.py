@@ -11,6 +11,7 @@ from pellucid._machine.refs.index import RefIndex
 from pellucid.kernels.parts import Part
 
 from .barriers import BarrierArray
+from .layouts import Fragment
 from .lowering import Lowering
 from .memory import Memory, Start, sum_of, window_starts
 
@@ -65,6 +66,10 @@ def sliced(
     starts: list[Start] = [*ref.starts]
     sizes, kept = list(ref.sizes), []
     for dim, item in strict_zip(ref.kept, window_starts(ctx, index, operands, avals, is_moved)):
+        if type(item) is Fragment:
+            raise ctx.unsupported(
+                "copies and products have no positions by arrays.", do="Copy slices, in a loop."
+            )
         if not isinstance(item, tuple):
             starts[dim], sizes[dim] = sum_of(ctx, starts[dim], item), 1
             continue

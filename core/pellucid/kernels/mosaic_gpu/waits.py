@@ -35,12 +35,17 @@ def _wait(ctx: Lowering, equation, operands):
 
 def wait_for(ctx: Lowering, barrier: BarrierArray) -> None:
     """Wait for the phase of one barrier after the one that was waited for last."""
-    int32 = ctx.element(np.int32)
-    number, one = barrier.number(ctx), ctx.int32(1)
-    phases = load(int32, barrier.phases, 4)
-    parity = arith.andi(arith.shrui(phases, number), one)
+    parity = parity_of(ctx, barrier)
     nvvm.mbarrier_try_wait_parity(barrier.pointer(ctx), parity, ctx.int32(_TICKS))
+    number, one = barrier.number(ctx), ctx.int32(1)
+    phases = load(ctx.element(np.int32), barrier.phases, 4)
     store(arith.xori(phases, arith.shli(one, number)), barrier.phases, 4)
+
+
+def parity_of(ctx: Lowering, barrier: BarrierArray) -> ir.Value:
+    """The parity of the phase of one barrier that a thread waits for next."""
+    phases = load(ctx.element(np.int32), barrier.phases, 4)
+    return arith.andi(arith.shrui(phases, barrier.number(ctx)), ctx.int32(1))
 
 
 @rule(max_registers_p)
@@ -61,6 +66,6 @@ def _pipeline(ctx: Lowering, equation, operands):
 
 @rule(barrier_test_p)
 def _test(ctx: Lowering, equation, operands):
-    raise ctx.unsupported(
-        "there is no test of a barrier without a wait.", do="Wait: `barrier_wait`."
-    )
+    [barrier], _ = parts_of(ctx, equation, operands)
+    parity = parity_of(ctx, barrier)
+    return [nvvm.mbarrier_test_wait(barrier.pointer(ctx), parity, results=[ctx.element(np.bool_)])]

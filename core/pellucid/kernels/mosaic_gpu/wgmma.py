@@ -13,9 +13,9 @@ from pellucid.kernels.gpu.fences import product_wait_p
 from pellucid.kernels.gpu.products import accumulator_load_p, wgmma_p
 
 from .layouts import Accumulator, Fragment
-from .lowering import Lowering, int64, rule
+from .lowering import Lowering, SwizzleNeeded, int64, rule
 from .memory import Memory, check_part_of_matrix
-from .swizzles import Swizzle
+from .swizzles import Swizzle, fitting_swizzle
 from .tma import part_base
 from .views import parts_of
 
@@ -35,7 +35,9 @@ class Operands(NamedTuple):
     may_transpose: bool
 
 
-_OPERANDS = {
+TF32 = Operands("tf32", ("float32",), 8, False)
+"""Products of float32 of which 10 bits of the mantissa count, for those who ask for it."""
+OPERANDS = {
     "bfloat16": Operands("bf16", ("float32",), 16, True),
     "float16": Operands("f16", ("float32", "float16"), 16, True),
     "float8_e4m3fn": Operands("e4m3", ("float32", "float16"), 32, False),
@@ -145,18 +147,19 @@ def _plus(x: ir.Value, n: int) -> ir.Value:
 def matrix_of(ctx: Lowering, ref: Any, is_left: bool) -> Matrix:
     """A matrix for instructions. Raises: UnsupportedError for one that doesn't lie as they take it, with transforms that fit."""
     side = "left" if is_left else "right"
+    if isinstance(ref, Memory) and ref.swizzle is None and ref.origin is not None:
+        shape = ref.shape if ref.is_in_shared_memory else tuple([ref.sizes[i] for i in ref.kept])
+        if ref.origin not in ctx.chosen and fitting_swizzle(shape, ref.dtype) is not None:
+            raise SwizzleNeeded(ref.origin)
     if not isinstance(ref, Memory) or not ref.is_in_shared_memory or len(ref.kept) != 2:
         raise ctx.unsupported(f"the {side} matrix of a product is one in shared memory.")
     n = len(ref.shape)
-    matrix, itemsize = ref.swizzle, np.dtype(ref.dtype).itemsize
+    matrix = ref.swizzle
     if matrix is None or matrix.span not in _MODES:
-        span = next((s for s in _MODES if ref.shape[-1] * itemsize % s == 0), None)
         raise ctx.unsupported(
             f"the {side} matrix of a product lies in shared memory in panels that are swizzled.",
             f"{dtypes.short_name(ref.dtype)}{list(ref.shape)} without a swizzle",
-            "Make its last dimension a multiple of 32 bytes."
-            if span is None
-            else f"State `transforms=(TilingTransform((8, {span // itemsize})), SwizzleTransform({span}))` of the scratch.",
+            "Give it a multiple of 8 rows and of 32 bytes of columns, in all of 1024 bytes.",
         )
     if sorted(ref.kept) != [n - 2, n - 1]:
         raise ctx.unsupported(
@@ -168,7 +171,7 @@ def matrix_of(ctx: Lowering, ref: Any, is_left: bool) -> Matrix:
     is_reversed = ref.kept == (n - 1, n - 2)
     # Products run along rows in memory for the left matrix as it is, and for the right one transposed.
     is_transposed = is_reversed if is_left else not is_reversed
-    known = _OPERANDS[np.dtype(ref.dtype).name]
+    known = OPERANDS[np.dtype(ref.dtype).name]
     if is_transposed and not known.may_transpose:
         raise ctx.unsupported(
             f"products of {dtypes.short_name(ref.dtype)} are along rows in memory.",
@@ -177,7 +180,12 @@ def matrix_of(ctx: Lowering, ref: Any, is_left: bool) -> Matrix:
             if not is_left
             else "Store it as (rows, products).",
         )
-    address = llvm.ptrtoint(ir.IntegerType.get_signless(64), part_base(ctx, ref))
+    return matrix_at(part_base(ctx, ref), matrix, is_transposed)
+
+
+def matrix_at(base: ir.Value, matrix: Swizzle, is_transposed: bool) -> Matrix:
+    """A matrix whose first element `base` points to."""
+    address = llvm.ptrtoint(ir.IntegerType.get_signless(64), base)
     units = arith.shrui(arith.andi(address, int64((1 << 18) - 1)), int64(4))
     leading = matrix.panel_bytes if is_transposed else 0
     fields = (leading >> 4) << 16 | (8 * matrix.span >> 4) << 32 | _MODES[matrix.span] << 62
@@ -193,11 +201,11 @@ def _wgmma(ctx: Lowering, equation, operands):
     if not isinstance(acc, Registers):
         raise ctx.unsupported("products go to an accumulator, `ACC`.")
     dtype = np.dtype(right.dtype)
-    known = _OPERANDS.get(dtype.name)
+    known = OPERANDS.get(dtype.name)
     if known is None or acc.dtype.name not in known.accumulators:
         raise ctx.unsupported(
             f"there are no products of {dtypes.short_name(dtype)} in accumulators of {acc.dtype.name}.",
-            do="Multiply bfloat16 or float16: float32 would be rounded to 10 bits of its mantissa."
+            do="Multiply bfloat16 or float16: float32 would be rounded to 10 bits of its mantissa, which `jnp.dot(a, b, precision=lax.DotAlgorithmPreset.TF32_TF32_F32)` asks for."
             if dtype == np.float32
             else None,
         )
@@ -206,9 +214,19 @@ def _wgmma(ctx: Lowering, equation, operands):
     depth = right.sizes[right.kept[0]]
     _check_sizes(ctx, rows, columns, depth, known, dtype)
     first = None if left is None else matrix_of(ctx, left, True)
-    pieces = None if left is not None else _words(ctx, others[0], (rows, depth), dtype)
+    pieces = None if left is not None else words_of(ctx, others[0], (rows, depth), dtype)
     if ctx.writes_shared_memory:
         ctx.meet_once()  # threads have written what all warps multiply
+    multiply(ctx, acc, first, pieces, second, depth, known)
+    return []
+
+
+def multiply(
+    ctx: Lowering, acc: Registers, first: Matrix | None, pieces: list[ir.Value] | None, second: Matrix, depth: int,
+    known: Operands,
+) -> None:  # fmt: skip
+    """Start adding a product to an accumulator: of a matrix in shared memory, or of `pieces` in registers, with one in shared memory."""
+    rows, columns = acc.layout.shape
     value = acc.read(ctx).value
     nvvm.wgmma_fence_aligned()
     n_rows, own = rows // _ROWS, columns // 2
@@ -230,20 +248,25 @@ def _wgmma(ctx: Lowering, equation, operands):
         found.append(part)
     nvvm.wgmma_commit_group_sync_aligned()
     acc.write(ctx, found[0] if n_rows == 1 else _concatenated(found))
-    return []
+
+
+def fits(rows: int, columns: int, depth: int, known: Operands, dtype: np.dtype) -> bool:
+    """Whether instructions multiply matrices of (rows, depth) and (depth, columns)."""
+    is_possible = columns % _step(columns, dtype) == 0 and 0 < columns <= _MAX_COLUMNS
+    return is_possible and rows % _ROWS == 0 and depth % known.depth == 0
+
+
+def _step(columns: int, dtype: np.dtype) -> int:
+    """Of which number of columns an instruction has a multiple."""
+    return 8 if dtype.kind not in "iu" or columns <= 24 else 16
 
 
 def _check_sizes(
     ctx: Lowering, rows: int, columns: int, depth: int, known: Operands, dtype: np.dtype
 ) -> None:
     """Raise UnsupportedError for sizes that no instruction has."""
-    step = 8 if dtype.kind not in "iu" or columns <= 24 else 16
-    if (
-        rows % _ROWS == 0
-        and columns % step == 0
-        and columns <= _MAX_COLUMNS
-        and depth % known.depth == 0
-    ):
+    step = _step(columns, dtype)
+    if fits(rows, columns, depth, known, dtype):
         return
     raise ctx.unsupported(
         f"products have a multiple of {_ROWS} rows, of {step} columns up to {_MAX_COLUMNS}, and sums over a multiple of {known.depth}.",
@@ -269,7 +292,7 @@ def _concatenated(parts: Sequence[ir.Value]) -> ir.Value:
     return vector.from_elements(VectorType.get([len(elements)], kind.element_type), elements)
 
 
-def _words(ctx: Lowering, x: Any, shape: tuple[int, int], dtype: np.dtype) -> list[ir.Value]:
+def words_of(ctx: Lowering, x: Any, shape: tuple[int, int], dtype: np.dtype) -> list[ir.Value]:
     """The left matrix in registers, two elements in each, four registers for each instruction."""
     if np.dtype(dtype).itemsize != 2:
         raise ctx.unsupported(
