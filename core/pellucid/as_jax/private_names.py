@@ -32,7 +32,9 @@ SOURCES = _rows(
     compute_on: experimental.compute_on
     config: .
     core: core extend.core ref errors .
-    cudnn cudnn.fused_attention_stablehlo:
+    cudnn:
+    cudnn.fused_attention_stablehlo cudnn.fusion: experimental.cudnn
+    cudnn.scaled_matmul_stablehlo: nn
     custom_batching: custom_batching
     custom_derivatives: custom_derivatives . tree_util errors
     custom_partitioning: experimental.custom_partitioning
@@ -118,6 +120,7 @@ SOURCES = _rows(
 """Modules below `jax._src`, with the public modules below `jax` whose names they have."""
 
 OBJECTS = {
+    "cudnn.fused_attention_stablehlo._normalize_layout": "pellucid.experimental.cudnn.attention._normalize_layout",
     "ad_checkpoint.remat_p": "pellucid._machine.higher_order.remat.remat_p",
     "ad_util.stop_gradient_p": "pellucid._machine.primitives.conversion.stop_gradient_p",
     "api._dtype": "pellucid.as_jax.own.dtype_of",
@@ -296,7 +299,6 @@ FAMILIES = {
 """Functions of a name that give further names of a module, or None."""
 
 REFUSED = {
-    "cudnn.fused_attention_stablehlo": "Call `jax.nn.dot_product_attention`, which chooses the kernel.",
     "interpreters.partial_eval.TracingEqn": "Read `jaxpr.eqns` of a finished program.",
     "interpreters.partial_eval.custom_staging_rules": "Programs are staged in one way; `jax.make_jaxpr` and an "
     "interpreter of its equations replace a primitive.",

@@ -20,7 +20,8 @@ from pellucid._machine.tracing import type_of
 from pellucid.numpy.promotion import aval_of
 
 from .cudnn import AttentionSetting
-from .fused_attention import attention_and_sums, check_operands, differentiable_attention
+from .cudnn_support import check_operands
+from .fused_attention import attention_and_sums, differentiable_attention
 from .plain_attention import Window, attention_mask, broadcast_to_heads, plain_attention
 
 
@@ -51,7 +52,7 @@ def dot_product_attention(
     quicker for long sequences, on every device, and gives 0 where nothing is attended to; a bias or a mask lies in memory; it has no local window or residuals. "cudnn"
     is one kernel of cuDNN on NVIDIA GPUs, and the plain form elsewhere; it has no second derivatives, and what a query that sees no key gives is undefined.
     Raises: ShapeError for operands that don't fit; UnsupportedError for what an implementation hasn't, and for "cudnn" for dtypes other than float16 and
-    bfloat16, head sizes above 128 or that 8 doesn't divide, and odd lengths with a bias, a mask or a derivative.
+    bfloat16, head sizes above 256 or that 8 doesn't divide, and odd lengths with a bias, a mask or a derivative.
 
     >>> x = jnp.ones((1, 2, 1, 4))
     >>> dot_product_attention(x, x, x, is_causal=True).shape
@@ -122,17 +123,8 @@ def _attention_of_cudnn(
     # Positions before its own are what the operation's window has; another one is a mask.
     has_own_window = window is not None and (is_causal or window[1] == 0)
     masked = attention_mask(mask, None, None, False, None if has_own_window else window, t, s, is_single)  # fmt: skip
-    extras: list[Any] = []
-    if bias is not None or masked is not None:
-        total = (
-            jnp.zeros((1, 1, 1, 1), dtype) if bias is None else broadcast_to_heads(bias, is_single)
-        )
-        if masked is not None:
-            total = jnp.where(
-                masked, total, np.asarray(-0.7 * float(dtypes.finfo(dtype).max), dtype)[()]
-            )
-        whole = jnp.expand_dims(total, tuple(range(4 - total.ndim)))
-        extras.append(jnp.broadcast_to(whole, (*whole.shape[:2], t, s)).astype(dtype))
+    whole = bias_of_mask(bias, masked, dtype, t, s, is_single=is_single)
+    extras: list[Any] = [] if whole is None else [whole]
     has_lengths = query_lengths is not None or key_lengths is not None
     if has_lengths:
         lengths = (
@@ -141,15 +133,25 @@ def _attention_of_cudnn(
         )
         extras += [jnp.asarray(x).astype(np.int32) for x in lengths]
     left = window[0] + 1 if window is not None and has_own_window else 0
-    setting = AttentionSetting(
-        float(scale), is_causal, left, bias is not None or masked is not None, has_lengths
-    )
+    setting = AttentionSetting(float(scale), is_causal, left, whole is not None, has_lengths)
     if not return_residual:
         result = differentiable_attention(setting, query, key, value, *extras)
         return result[0] if is_single else result
     result, sums = attention_and_sums(setting, query, key, value, *extras)
     sums = jnp.moveaxis(sums, 1, 2).astype(dtype)
     return (result[0], sums[0]) if is_single else (result, sums)
+
+
+def bias_of_mask(bias: Any, mask: Any, dtype: Any, t: int, s: int, *, is_single: bool) -> Any:
+    """The bias [B or 1, N or 1, T, S] that hides what the mask doesn't allow, as the operation has no mask of elements; None without both."""
+    if bias is None and mask is None:
+        return None
+    total = jnp.zeros((1, 1, 1, 1), dtype) if bias is None else broadcast_to_heads(bias, is_single)
+    if mask is not None:
+        lowest = np.asarray(-0.7 * float(dtypes.finfo(dtype).max), dtype)[()]
+        total = jnp.where(mask, total, lowest)
+    whole = jnp.expand_dims(total, tuple(range(4 - total.ndim)))
+    return jnp.broadcast_to(whole, (*whole.shape[:2], t, s)).astype(dtype)
 
 
 __all__ = ["dot_product_attention"]

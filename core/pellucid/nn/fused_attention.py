@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid import numpy as jnp
+from pellucid import numpy as jnp, random
 from pellucid._machine.base import CompilationError, UnsupportedError, strict_zip
+from pellucid._machine.higher_order.custom_rules import SymbolicZero
 from pellucid._machine.higher_order.custom_vjp import custom_vjp
 from pellucid._machine.ir import Primitive, ShapedArray, Traits, shaped_array
 from pellucid._machine.primitives import broadcast_to, move_axis, reshape
@@ -16,19 +17,19 @@ from pellucid._machine.tracing import bind, type_of
 from pellucid._machine.transforms.gradient import vjp
 
 from . import cudnn
-from .cudnn import KEY, QUERY, SUMS, AttentionSetting
+from .cudnn import KEY, QUERY, RESULT, SUMS, VALUE, AttentionSetting
+from .cudnn_support import Form, check_gpu, check_lengths
 from .plain_attention import plain_attention
 
-MAX_HEAD_SIZE = 128
-"""The largest head size that cuDNN takes on every GPU since A100."""
 _F32 = np.dtype(np.float32)
 
 
 class AttentionParams(NamedTuple):
-    """`is_training`: whether the logarithms of sums of exponentials are results, too."""
+    """`is_training`: whether the logarithms of sums of exponentials are results, too; `of_bias`: of the way back, whether the bias's cotangent is."""
 
     setting: AttentionSetting
     is_training: bool
+    of_bias: bool = False
 
 
 def _flops(products: int) -> Callable[..., float]:
@@ -54,30 +55,40 @@ class _Attention(Primitive[AttentionParams]):
     """Letters for the dimensions of operands and results."""
 
     def factors(self, avals, results, params):
-        query, key = avals[0].shape, avals[1].shape
-        bias = avals[self.kinds[0].index("bias")].shape if params.setting.has_bias else None
-        cut = "bn" if query[2] == key[2] else "b"
+        setting, query, key = params.setting, avals[0].shape, avals[1].shape
+        bias = avals[self.kinds[0].index("bias")].shape if setting.has_bias else None
+        cut = cudnn.cut_letters(setting, query, key)
         sides = [
             [
                 [letter if letter in cut else f"{letter}!" for letter in kind]
-                for kind in cudnn.dimensions(params.setting, side, query, key, bias)
+                for kind in cudnn.dimensions(setting, side, query, key, bias)
             ]
             for side in self.kinds
         ]
         return sides[0], sides[1][: len(results)]
 
     def batch(self, axis, operands, dims, params):
+        setting, size = params.setting, axis.size
         b = _element_shape(operands[0], dims[0])[0]
-        bias = self.kinds[0].index("bias") if params.setting.has_bias else None
-        merged = [
-            # Only the bias may be one for all elements, if it has a batch axis of size 1.
-            x
-            if i == bias and dim is None and type_of(x).shape[0] == 1
-            else self._merge(axis.size, b, x, dim)
-            for i, (x, dim) in enumerate(strict_zip(operands, dims))
-        ]
+        bias = self.kinds[0].index("bias") if setting.has_bias else None
+        merged: list[Any] = []
+        for i, (x, dim) in enumerate(strict_zip(operands, dims)):
+            rows = _element_shape(x, dim)[0]
+            # Only a bias whose cotangent nobody asks for may be one for all elements, if it has a batch axis of size 1.
+            if i == bias and dim is None and rows == 1 and not params.of_bias:
+                merged.append(x)
+            else:
+                merged.append(self._merge(size, b if i == bias else rows, x, dim))
+        if setting.is_paged:  # the pools lie one after another
+            n_pages = _element_shape(operands[1], dims[1])[0]
+            first = jnp.repeat(jnp.arange(size, dtype=np.int32) * n_pages, b)[:, None, None, None]
+            merged[-2:] = [table + first for table in merged[-2:]]
         results = bind(self, *merged, params=params)
-        split = [reshape(x, (axis.size, b, *type_of(x).shape[1:])) for x in results]
+        split = [reshape(x, (size, b, *type_of(x).shape[1:])) for x in results]
+        if params.of_bias:
+            assert bias is not None
+            if _element_shape(operands[bias], dims[bias])[0] == 1:
+                split[-1] = split[-1].sum(1, keepdims=True)
         return split, [0] * len(split)
 
     @staticmethod
@@ -92,6 +103,13 @@ class _Attention(Primitive[AttentionParams]):
             raise CompilationError(
                 "attention of cuDNN is for NVIDIA GPUs.", do='Use implementation="xla".'
             )
+        if ctx.platform == "cuda":
+            setting, (query, _, value) = params.setting, ctx.avals_in[:3]
+            form = Form(
+                query.shape[-1], value.shape[-1], has_window=setting.window > 0, is_packed=setting.max_segments > 0,
+                is_paged=setting.is_paged,
+            )  # fmt: skip
+            check_gpu(form, ctx.options.gpu)
         function = self.by_cudnn if ctx.platform == "cuda" else self.plain
         return ctx.from_python(function, operands, (params,))
 
@@ -108,18 +126,19 @@ def _element_shape(x: Any, dim: int | None) -> tuple[int, ...]:
 
 
 class FusedAttention(_Attention):
-    """Attention of query, key, value and, as far as there are some, a bias and both lengths."""
+    """Attention of query, key, value and, as far as there are some, a bias, both lengths, both offsets, both tables of pages."""
 
     name = "fused_attention"
     traits = Traits(kind="contraction", flops=_flops(2), returns_list=True)
 
     def abstract_eval(self, avals, params):
-        query = avals[0]
+        query, value = avals[0], avals[2]
         b, t, n, _ = query.shape
-        stats = [shaped_array((b, n, t), _F32)] if params.is_training else []
-        return [shaped_array(query.shape, query.dtype), *stats]
+        segments = (params.setting.max_segments,) * (params.setting.max_segments > 0)
+        stats = [shaped_array((b, *segments, n, t), _F32)] if params.is_training else []
+        return [shaped_array((b, t, n, value.shape[-1]), query.dtype), *stats]
 
-    kinds = (QUERY, KEY, KEY, "bias", "lengths"), (QUERY, SUMS)
+    kinds = cudnn.FORWARD_KINDS
 
     @staticmethod
     def by_cudnn(*arguments: Any) -> list[Any]:
@@ -134,31 +153,36 @@ class FusedAttention(_Attention):
 
 
 class FusedAttentionBackward(_Attention):
-    """Cotangents of query, key and value.
+    """Cotangents of query, key and value, and of the bias if `of_bias`.
 
-    Operands: these, the logarithms, the cotangent of the result, the result, then a bias and both lengths as far as there are some.
+    Operands: these, the logarithms, the cotangent of the result, the result, then a bias, both lengths and both offsets as far as there
+    are some.
     """
 
     name = "fused_attention_backward"
     traits = Traits(kind="contraction", flops=_flops(5), returns_list=True)
 
     def abstract_eval(self, avals, params):
-        return [shaped_array(aval.shape, aval.dtype) for aval in avals[:3]]
+        shown = [*avals[:3], *avals[6:7][: params.of_bias]]
+        return [shaped_array(aval.shape, aval.dtype) for aval in shown]
 
-    kinds = (QUERY, KEY, KEY, SUMS, QUERY, QUERY, "bias", "lengths"), (QUERY, KEY, KEY)
+    kinds = (QUERY, KEY, VALUE, SUMS, RESULT, RESULT, "bias", "lengths"), (QUERY, KEY, VALUE, "bias")  # fmt: skip
 
     @staticmethod
     def by_cudnn(*arguments: Any) -> list[Any]:
         q, k, v, stats, cotangent, result, *extras, params = arguments
         n_bias = int(params.setting.has_bias)
         bias, lengths = extras[:n_bias], extras[n_bias:]
-        return cudnn.backward(params.setting, q, k, v, stats, cotangent, *bias, result, *lengths)
+        return cudnn.backward(
+            params.setting, params.of_bias, (), q, k, v, stats, cotangent, *bias, result, *lengths
+        )
 
     @staticmethod
     def plain(*arguments: Any) -> list[Any]:
         q, k, v, _, cotangent, _, *extras, params = arguments
-        function = lambda q, k, v: _plain(params.setting, q, k, v, *extras)[0]
-        return list(vjp(function, q, k, v)[1](cotangent))
+        n_bias = int(params.of_bias)
+        function = lambda q, k, v, *bias: _plain(params.setting, q, k, v, *bias, *extras[n_bias:])[0]  # fmt: skip
+        return list(vjp(function, q, k, v, *extras[:n_bias])[1](cotangent))
 
 
 fused_attention_p = FusedAttention()
@@ -166,96 +190,122 @@ fused_attention_backward_p = FusedAttentionBackward()
 
 
 def _plain(setting: AttentionSetting, query: Any, key: Any, value: Any, *extras: Any) -> Any:
-    """(result, logarithms [batch, heads, queries] of sums of exponentials) of `plain_attention`."""
-    bias = extras[0] if setting.has_bias else None
-    n_queries, n_keys = extras[-2:] if setting.has_lengths else (None, None)
+    """(result, logarithms [batch, heads, queries] of sums of exponentials, for each segment if there are) of `plain_attention`."""
+    rest = list(extras)
+    bias = rest.pop(0) if setting.has_bias else None
+    lengths: tuple[Any, Any] = (None, None)
+    if setting.has_lengths:
+        lengths = (rest.pop(0), rest.pop(0))
+    is_causal = setting.is_causal
     window = (setting.window - 1, 0) if setting.window else None
+    mask = sees = factors = None
+    if setting.max_segments:
+        mask = _segment_mask(setting, type_of(query), type_of(key), *lengths, *rest)
+        sees, lengths, is_causal, window = mask.any(-1)[:, 0], (None, None), False, None
+    if setting.is_paged:
+        key, value = (_read_pages(x, table) for x, table in zip((key, value), rest, strict=True))
+    if setting.dropout_rate:
+        shape = (*type_of(query).shape[:3:2], type_of(query).shape[1], type_of(key).shape[1])
+        kept = random.bernoulli(random.key(setting.seed), 1 - setting.dropout_rate, shape)
+        factors = kept / (1 - setting.dropout_rate)
     result, sums = plain_attention(
         query,
         key,
         value,
         bias,
-        None,
-        n_queries,
-        n_keys,
+        mask,
+        lengths[0],
+        lengths[1],
         setting.scale,
-        setting.is_causal,
+        is_causal,
         window,
         True,
+        factors,
     )
-    return result, jnp.moveaxis(sums, 1, 2).astype(_F32)
+    sums = jnp.moveaxis(sums, 1, 2).astype(_F32)
+    if sees is not None:
+        result = jnp.where(sees[:, :, None, None], result, 0)
+        sums = jnp.repeat(sums[:, None], setting.max_segments, 1)
+    return result, sums
+
+
+def _segment_mask(setting: AttentionSetting, query: Any, key: Any, *lengths: Any) -> Any:
+    """Mask [batch, 1, queries, keys] of the positions of the same sequence that attend to each other."""
+    counts_q, counts_k, starts_q, starts_k = lengths
+    exists = (counts_q >= 0) & (counts_k >= 0)
+    sides = ((counts_q, starts_q, query), (counts_k, starts_k, key))
+    (own, row), (other, column) = [
+        (segment, place)
+        for counts, starts, aval in sides
+        for segment, place in [cudnn.places_in_segments(counts, starts, exists, aval.shape[1])]
+    ]
+    row, column = row[:, :, None], column[:, None, :]
+    mask = (own[:, :, None] == other[:, None, :]) & (row >= 0) & (column >= 0)
+    if setting.is_causal or setting.window:
+        mask = mask & (column <= row)
+    if setting.window:
+        mask = mask & (column > row - setting.window)
+    return mask[:, None]
+
+
+def _read_pages(pool: Any, table: Any) -> Any:
+    """[batch, places, heads, head size] of a pool [pages, size, heads, head size] and a table [batch, 1, pages of each, 1]."""
+    pages = jnp.take(pool, table[:, 0, :, 0], axis=0, mode="clip")
+    return jnp.reshape(pages, (pages.shape[0], -1, *pages.shape[3:]))
 
 
 # The function and its derivative --------------------------------------------------------------------------------
 
 
-def check_operands(query: ShapedArray, key: ShapedArray, value: ShapedArray) -> None:
-    """Raise UnsupportedError for what cuDNN has no kernel for."""
-    texts = [f"{n}: {a.text()}" for n, a in (("query", query), ("key", key), ("value", value))]
-    otherwise = 'Use implementation="xla".'
-    if len({query.dtype, key.dtype, value.dtype}) > 1 or query.dtype.name not in cudnn.DTYPES:
-        raise UnsupportedError(
-            "cuDNN's attention takes query, key and value all of bfloat16, or all of float16.",
-            got=texts,
-            do=f"Convert them: `x.astype('bfloat16')`. {otherwise}",
-        )
-    size = query.shape[-1]
-    if size % 8 or not 0 < size <= MAX_HEAD_SIZE:
-        raise UnsupportedError(
-            f"cuDNN's attention takes head sizes that 8 divides, up to {MAX_HEAD_SIZE}.",
-            got=texts,
-            do=f"Pad the head size with zeros, and give `scale`. {otherwise}",
-        )
-    if 0 in (*query.shape, *key.shape):
-        raise UnsupportedError("cuDNN's attention takes no arrays without elements.", got=texts, do=otherwise)  # fmt: skip
-
-
-def check_lengths(
-    setting: AttentionSetting, query: ShapedArray, key: ShapedArray, what: str
-) -> None:
-    """Raise UnsupportedError for odd numbers of queries or keys where cuDNN needs even ones."""
-    t, s = query.shape[1], key.shape[1]
-    if t % 2 or s % 2:
-        raise UnsupportedError(
-            f"cuDNN's attention {what} takes even numbers of queries and keys.",
-            got=f"{t} queries, {s} keys",
-            do='Pad them, and give `query_seq_lengths` and `key_value_seq_lengths`; or use implementation="xla".',
-        )
-
-
 def fused_attention(setting: AttentionSetting, q: Any, k: Any, v: Any, *extras: Any) -> Any:
     """`softmax(scale * query key^T + bias) value` [batch, queries, heads, head size] by `fused_attention_p`."""
     if setting.has_bias:
-        check_lengths(setting, type_of(q), type_of(k), "with a bias or a mask")
+        check_lengths(type_of(q), type_of(k), "with a bias or a mask")
     return bind(fused_attention_p, q, k, v, *extras, params=AttentionParams(setting, False))[0]
 
 
 def attention_and_sums(setting: AttentionSetting, q: Any, k: Any, v: Any, *extras: Any) -> Any:
     """(`fused_attention`, the logarithms [batch, heads, queries] of the sums of exponentials)."""
     if setting.has_bias:
-        check_lengths(setting, type_of(q), type_of(k), "with a bias or a mask")
+        check_lengths(type_of(q), type_of(k), "with a bias or a mask")
     return tuple(bind(fused_attention_p, q, k, v, *extras, params=AttentionParams(setting, True)))
 
 
-def _forward(setting: AttentionSetting, q: Any, k: Any, v: Any, *extras: Any) -> Any:
-    check_lengths(setting, type_of(q), type_of(k), "that is differentiated")
+def _forward(setting: AttentionSetting, *primals: Any) -> Any:
+    q, k, v, *extras = (primal.value for primal in primals)
+    if setting.is_paged:
+        raise UnsupportedError(
+            "cuDNN's attention over pages has no derivative.",
+            do="Differentiate attention over arrays: `nn.dot_product_attention`.",
+        )
+    check_lengths(type_of(q), type_of(k), "that is differentiated")
     result, sums = attention_and_sums(setting, q, k, v, *extras)
-    return result, (q, k, v, sums, result, extras)
+    # What is known when tracing is kept as structure: an empty tuple within, or none.
+    of_bias = ((),) * (setting.has_bias and primals[3].perturbed)
+    return result, (q, k, v, sums, result, extras, of_bias)
 
 
 def _backward(setting: AttentionSetting, kept: Any, cotangent: Any) -> Any:
-    q, k, v, sums, result, extras = kept
-    params = AttentionParams(setting, True)
+    q, k, v, sums, result, extras, marks = kept
+    of_bias = bool(marks)
+    if type(cotangent) is SymbolicZero:
+        cotangent = jnp.zeros_like(result)
+    is_cut = of_bias and _is_cut_along_shared(type_of(q), type_of(extras[0]))
+    params = AttentionParams(setting, True, of_bias and not is_cut)
     found = bind(
         fused_attention_backward_p, q, k, v, sums, cotangent, result, *extras, params=params
     )
-    rest: Sequence[Any] = [None] * len(extras)
-    if setting.has_bias:
-        # Nobody may ask for it; then it isn't computed.
-        of_bias = lambda bias: _plain(setting, q, k, v, bias, *extras[1:])[0]
-        rest = [*vjp(of_bias, extras[0])[1](cotangent), *rest[1:]]
-    return (*found, *rest)
+    if is_cut:
+        of_extra = lambda bias: _plain(setting, q, k, v, bias, *extras[1:])[0]
+        found = [*found, *vjp(of_extra, extras[0])[1](cotangent)]
+    return (*found, *[None] * (3 + len(extras) - len(found)))
+
+
+def _is_cut_along_shared(query: ShapedArray, bias: ShapedArray) -> bool:
+    """Whether devices have parts, by the query's type, of elements that share a bias: its cotangent is a sum over these devices."""
+    spec = query.sharding.spec.padded(4)
+    return any(spec[axis] is not None and bias.shape[i] != query.shape[axis] for i, axis in ((0, 0), (1, 2)))  # fmt: skip
 
 
 differentiable_attention = custom_vjp(fused_attention, nondiff_argnums=(0,))
-differentiable_attention.defvjp(_forward, _backward)
+differentiable_attention.defvjp(_forward, _backward, symbolic_zeros=True)

@@ -32,8 +32,12 @@ def plain_attention(
     is_causal: bool,
     window: Window | None,
     return_residual: bool,
+    factors: Any = None,
 ) -> Any:
-    """`dot_product_attention` of operands that fit; `return_residual`: also the logarithms [B, T, N] of sums of exponentials."""
+    """`dot_product_attention` of operands that fit; `return_residual`: also the logarithms [B, T, N] of sums of exponentials.
+
+    The head size of values may be another one. `factors` [B, N, T, S] multiply the weights.
+    """
     dtype, is_single = type_of(query).dtype, type_of(query).ndim == 3
     if is_single:
         query, key, value = (jnp.expand_dims(x, 0) for x in (query, key, value))
@@ -50,9 +54,13 @@ def plain_attention(
     if allowed is not None:
         lowest = np.asarray(-0.7 * float(dtypes.finfo(wide).max), wide)[()]
         logits = jnp.where(allowed, logits, lowest)
-    weights = softmax(logits, axis=-1).astype(type_of(key).dtype)
+    weights = softmax(logits, axis=-1)
+    if factors is not None:
+        weights = weights * factors
+    weights = weights.astype(type_of(key).dtype)
     weights = weights.reshape((b, groups, n // groups, t, s))
-    result = jnp.einsum("bkgts,bskh->btkgh", weights, value).reshape((b, t, n, h)).astype(dtype)
+    result = jnp.einsum("bkgts,bskh->btkgh", weights, value)
+    result = result.reshape((b, t, n, type_of(value).shape[-1])).astype(dtype)
     if query_lengths is not None:
         counts = jnp.arange(t)[None, :] < jnp.asarray(query_lengths)[:, None]
         result = jnp.where(counts[:, :, None, None], result, 0)

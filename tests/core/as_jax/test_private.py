@@ -8,13 +8,10 @@ from pellucid.as_jax import private_names
 
 TOOL = Path(__file__).parents[3] / "tools" / "private_names.py"
 REFUSED = {
-    *[f"cudnn.fused_attention_stablehlo.{name}" for name in (
-        "_normalize_layout", "check_compute_capability", "check_cudnn_version", "check_is_flash_attention", "check_layout",
-    )],
     "interpreters.partial_eval.TracingEqn",
     "interpreters.partial_eval.custom_staging_rules",
     "pjit.pjit_staging_rule",
-}  # fmt: skip
+}
 """Names that libraries read and that can't be served."""
 
 MEANINGS = """

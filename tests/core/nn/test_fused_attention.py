@@ -53,7 +53,7 @@ def assert_same(make, *args):
     found, expected = (pl.tree.leaves(make(name)(*args)) for name in ("cudnn", "xla"))
     for x, y in zip(found, expected, strict=True):
         assert (x.shape, x.dtype) == (y.shape, y.dtype)
-        np.testing.assert_allclose(np.float32(x), np.float32(y), atol=2e-2)
+        np.testing.assert_allclose(np.float32(x), np.float32(y), atol=2e-2, rtol=1e-2)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -178,7 +178,7 @@ def test_explicit_axes():
     [
         ("all of bfloat16", lambda: attention("cudnn")(*[x.astype("float32") for x in (QUERY, KEY, VALUE)])),
         ("8 divides", lambda: attention("cudnn")(*[x[..., :5] for x in (QUERY, KEY, VALUE)])),
-        ("8 divides", lambda: attention("cudnn")(*[jnp.repeat(x, 32, 3) for x in (QUERY, KEY, VALUE)])),
+        ("8 divides", lambda: attention("cudnn")(*[jnp.repeat(x, 64, 3) for x in (QUERY, KEY, VALUE)])),
         ("no arrays without elements", lambda: attention("cudnn")(QUERY[:0], KEY[:0], VALUE[:0])),
         ("differentiated takes even numbers", lambda: pl.grad(loss("cudnn"))(QUERY[:, 1:], KEY, VALUE)),
         ("a mask takes even numbers", lambda: attention("cudnn", mask=np.True_)(QUERY, KEY[:, 1:], VALUE[:, 1:])),

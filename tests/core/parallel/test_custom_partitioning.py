@@ -212,3 +212,14 @@ def test_a_mesh_of_one_device_needs_no_parts():
     x = pl.ShapeDtypeStruct((8,), np.float32, sharding=pl.NamedSharding(mesh, pl.P("x")))
     assert "CustomSPMDPartitioning" not in pl.jit(square).lower(x).as_text()
     assert not called
+
+
+def test_factors_of_a_kind_are_in_the_order_of_their_appearance():
+    """There are more than Shardy has letters for: z_10 comes after z_2."""
+    names = [f"f{i}" for i in range(30)]
+    text = ", ".join(names)
+    rule = parse_rule(f"{text} -> f0", need_replication_factors=names[::-1])
+    shown = rule.attribute_text([(2,)] * 30, [(2,)])
+    symbols = shown.partition("need_replication={")[2].partition("}")[0].split(", ")
+    assert symbols[-3:] == ["z_10", "z_11", "z_12"]
+    assert symbols.index("z_9") < symbols.index("z_10")

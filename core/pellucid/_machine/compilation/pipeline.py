@@ -67,11 +67,13 @@ from pellucid._machine.xla import (
     GPU_TARGETS,
     Device,
     ExtendedArray,
+    GpuFacts,
     JaxRuntimeError,
     OpSharding,
     PluginMissingError,
     compile as xla_compile,
     compile_only_gpus,
+    cudnn_version,
     gpu_target,
 )
 from pellucid._machine.xla.compile import LoadedExecutable, compile_only, compile_options
@@ -561,7 +563,23 @@ def _module_options(
         ),
         result_layouts=_layout_modes(request.result_layouts, jaxpr.out_avals),
         is_exact=request.is_exact,
+        gpu=_gpu_facts(request),
     )
+
+
+def _gpu_facts(request: Request) -> GpuFacts | None:
+    """Facts of the NVIDIA GPUs that a program is for; None for other devices, and where they aren't known."""
+    placement = request.placement
+    if request.other_platforms or placement.platform != "cuda":
+        return None
+    if placement.abstract_mesh is None:
+        major, _, minor = getattr(placement.devices[0], "compute_capability", "").partition(".")
+        if not major.isdigit():
+            return None
+        return GpuFacts((int(major), int(minor or 0)), cudnn_version())
+    device = placement.abstract_mesh.abstract_device
+    target = None if device is None else gpu_target(device.device_kind)
+    return None if target is None else target.facts
 
 
 def _layout_modes(layouts: Layouts, avals: Avals) -> Names:

@@ -30,6 +30,7 @@ from pellucid._machine.ir import (
 )
 from pellucid._machine.sharding import Sharding
 from pellucid._machine.tracing import stage_with_constants, use_lineage, without_references
+from pellucid._machine.xla import GpuFacts
 from pellucid._machine.xla.mlir import ir, location_cache, new_context
 
 from .addends import compute_with_addends
@@ -89,6 +90,8 @@ class ModuleOptions(NamedTuple):
     """Whether locations contain ids of equations, which differ between processes."""
     equations: Any = None
     """Equations that relate dimension variables to argument sizes (`Symbol.equations`), if there are any."""
+    gpu: GpuFacts | None = None
+    """Facts of the NVIDIA GPUs that the module runs on, where these are known."""
 
 
 class LoweredModule(NamedTuple):

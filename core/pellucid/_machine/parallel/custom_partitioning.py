@@ -90,7 +90,9 @@ class CustomPartitioning(OneJaxprPrimitive[CustomPartitioningParams]):
         if attributes is None or attributes.mesh.size == 1 or ctx.manual is not None:
             return ctx.inline_closed(params.call, operands)
         mesh = attributes.mesh
-        partition = CallPartition(params, mesh, ctx.platform, is_exact=ctx.is_exact)
+        partition = CallPartition(
+            params, mesh, ctx.platform, is_exact=ctx.is_exact, gpu=ctx.options.gpu
+        )
         ctx.keep_alive.append(partition)
         stated = {
             "call_target_name": TARGET,
@@ -131,12 +133,19 @@ class CallPartition:
     """The partitioning of one call, which the partitioner requests after it has chosen shardings."""
 
     def __init__(
-        self, params: CustomPartitioningParams, mesh: Any, platform: str, *, is_exact: bool
+        self,
+        params: CustomPartitioningParams,
+        mesh: Any,
+        platform: str,
+        *,
+        is_exact: bool,
+        gpu: Any = None,
     ) -> None:
         self.params = params
         self.mesh = mesh
         self.platform = platform
         self.is_exact = is_exact
+        self.gpu = gpu
         self.x64 = config.enable_x64.value
         """The partitioner calls back in another thread, in which the caller's options aren't set."""
         self.failure: Exception | None = None
@@ -219,7 +228,7 @@ class CallPartition:
             )
         options = ModuleOptions(
             name_of(of_part), (self.platform,), n_partitions=mesh.size, manual=ManualRegion(mesh, axes),
-            constants=tuple(program.consts), is_exact=self.is_exact,
+            constants=tuple(program.consts), is_exact=self.is_exact, gpu=self.gpu,
         )  # fmt: skip
         attributes = ShardyAttributes(mesh._internal_device_list, mesh.size, mesh)
         lowered = lower_module(program.jaxpr, options, attributes)

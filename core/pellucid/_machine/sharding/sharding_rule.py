@@ -156,8 +156,9 @@ class SdyShardingRule:
         ]
         n = len(operands)
         shown_sizes = ", ".join(f"{symbols[factor]}={size}" for factor, size in sizes.items())
+        # Shardy takes factors of a kind in the order in which they appear, not in that of their symbols as texts.
         kinds = "".join(
-            f" {kind.removesuffix('_factors')}={{{', '.join(sorted(symbols[f] for f in factors))}}}"
+            f" {kind.removesuffix('_factors')}={{{', '.join(symbols[f] for f in sizes if f in factors)}}}"
             for kind in _KINDS
             if (factors := getattr(self, kind))
         )

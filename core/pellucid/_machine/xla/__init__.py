@@ -17,10 +17,10 @@ from .arrays import (
 from .calls import COPIED_BY_PYTHON, UNHASHABLE, CallCache, FastPath
 from .client import Client
 from .flags import trace_context, transfers_watched
-from .gpu_targets import GPU_TARGETS, gpu_target
+from .gpu_targets import GPU_TARGETS, GpuFacts, gpu_target
 from .guards import let_through
 from .pickling import by_name, name_in_pickles
-from .plugins import PluginMissingError, compile_only_gpus
+from .plugins import PluginMissingError, compile_only_gpus, cudnn_version
 from .profiling import module_id
 from .pytree import (
     DictKey,

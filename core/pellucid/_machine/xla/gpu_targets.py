@@ -8,6 +8,13 @@ from __future__ import annotations
 from typing import NamedTuple
 
 
+class GpuFacts(NamedTuple):
+    """What decides which operations of cuDNN a GPU has: its compute capability, and the version of cuDNN, None if unknown."""
+
+    compute_capability: tuple[int, int]
+    cudnn_version: tuple[int, int, int] | None
+
+
 class GpuTarget(NamedTuple):
     """Properties of a GPU that affect compilation."""
 
@@ -20,6 +27,11 @@ class GpuTarget(NamedTuple):
     l2_cache_size: int
     memory_bandwidth: int
     memory_size: int
+
+    @property
+    def facts(self) -> GpuFacts:
+        """The facts that its text states."""
+        return GpuFacts((self.compute_capability, 0), (*_CUDNN_VERSION, 0))
 
     @property
     def text(self) -> str:
@@ -46,11 +58,13 @@ class GpuTarget(NamedTuple):
   device_memory_size: {self.memory_size}
 }}
 platform_name: "CUDA"
-dnn_version_info {{ major: 9 minor: 8 }}
+dnn_version_info {{ major: {_CUDNN_VERSION[0]} minor: {_CUDNN_VERSION[1]} }}
 device_description_str: "{self.description}"
 """
 
 
+_CUDNN_VERSION = (9, 8)
+"""The version of cuDNN that programs are compiled for where there is no GPU."""
 _MIB, _GB = 1 << 20, 10**9
 GPU_TARGETS = {
     "A100": GpuTarget(

@@ -347,6 +347,21 @@ def _load_nvidia_libraries() -> None:
                 ctypes.CDLL(str(libraries[0]), mode=ctypes.RTLD_GLOBAL)
 
 
+@functools.cache
+def cudnn_version() -> tuple[int, int, int] | None:
+    """The version (major, minor, patch) of the cuDNN that the CUDA plugin finds; None if there is none."""
+    _load_nvidia_libraries()
+    for name in ("libcudnn.so.9", "libcudnn.so"):
+        with contextlib.suppress(OSError):
+            number = ctypes.CDLL(name).cudnnGetVersion
+            number.restype = ctypes.c_size_t
+            version = number()
+            # From version 9 on, major * 10000 + minor * 100 + patch; before, major * 1000.
+            thousands = 10000 if version >= 90000 else 1000
+            return version // thousands, version % thousands // 100, version % 100
+    return None
+
+
 def _memory_options() -> dict[str, Any]:
     """Options of the GPU allocator, from XLA's environment variables."""
     options: dict[str, Any] = {}
