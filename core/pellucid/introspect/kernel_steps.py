@@ -18,6 +18,7 @@ from pellucid.kernels.steps import (
 )
 
 from .bodies import programs_within
+from .simulation import is_simulated
 
 __all__ = [
     "BlockPlace",
@@ -56,7 +57,7 @@ def _in_steps(jaxpr: Jaxpr) -> Jaxpr:
 
 def _replace_call(equation: Equation) -> Equation:
     params: Any = equation.params
-    if equation.primitive is pallas_call_p and params.is_own:
+    if equation.primitive is pallas_call_p and params.is_own and not _has_many(params.jaxpr.jaxpr):
         program = in_steps(params.kernel, equation)
         if program is not None:
             return equation.replace(params=params._replace(jaxpr=program, smooth=None))
@@ -65,6 +66,18 @@ def _replace_call(equation: Equation) -> Equation:
     new: tuple[Any, ...] = with_programs(params, with_kernels_in_steps)
     is_new = any(a is not b for a, b in zip(new, params, strict=True))
     return equation.replace(params=new) if is_new else equation
+
+
+def _has_many(jaxpr: Jaxpr) -> bool:
+    """Whether a kernel is simulated on several devices, cores or threads, which debuggers step through in the simulator."""
+    simulated = [e.params.simulation for e in jaxpr.equations if is_simulated(e)]
+    return any(
+        each.is_joint
+        or each.core_axes
+        or each.params.num_cores_or_threads > 1
+        or each.kernel.thread_axis is not None
+        for each in simulated
+    )
 
 
 def is_kernel(equation: Equation) -> bool:

@@ -113,6 +113,21 @@ class MeshPositions:
             return broadcast(part, value.shape[: self.n_axes])
         return of_auto_axes(value).at[self._index(aval, position)].set(np.asarray(part))
 
+    def join(self, aval: Any, parts: Sequence[Any]) -> Any:
+        """The value of type `aval` with these parts, one for each position."""
+        sizes = [
+            int(np.prod([level.params.mesh.shape[a] for a in level._varying(aval)], dtype=np.int64))
+            for level in self.levels
+        ]
+        array = np.empty((*sizes, *aval.shape), aval.dtype)
+        for position, part in enumerate(parts):
+            array[self._index(aval, position)] = np.asarray(part)
+        mesh = self.levels[0].params.mesh
+        if not isinstance(mesh, Mesh):
+            return array
+        spec = [tuple(level._varying(aval)) or None for level in self.levels]
+        return device_put(array, NamedSharding(mesh, PartitionSpec(*spec)))
+
     def _index(self, aval: Any, position: int) -> tuple[int, ...]:
         """The index along the leading axes of the part at a position, for a value of type `aval`."""
         where = dict(self.all()[position].coordinates)

@@ -49,7 +49,7 @@ from pellucid._machine.parallel.manual import shard_map_p
 from pellucid._machine.primitives.assembly import stack
 from pellucid._machine.primitives.placement import device_put
 from pellucid._machine.runtime.tokens import effects_barrier
-from pellucid._machine.runtime.transfer import block_until_ready
+from pellucid._machine.runtime.transfer import block_until_ready, from_host
 from pellucid._machine.tracing import bind, context, type_of, without_references
 from pellucid._machine.transforms import Derived
 
@@ -61,6 +61,7 @@ from .loops import WINDOW_RUNS, LoopSearch, PartialLoop
 from .mesh_positions import MeshPositions
 from .noting import images_of
 from .program import name_of, value_names
+from .simulation import SimulatedRun
 from .silence import is_note, is_silent, program_to_run
 from .statements import statements_of
 from .traps import disable_traps
@@ -193,6 +194,43 @@ class SteppedFrame:
         if call is not None and call.has_results:
             results = strict_zip(self.jaxpr.equations[self.position].results, call.results())
             self.values.update(results)
+        self._ran = self.position = self.position + 1
+
+    def simulated_run(self) -> SimulatedRun:
+        """The run of the kernel that the next equation simulates, on the devices of all positions of a `shard_map`."""
+        equation: Any = self.equation
+        number, *operands = equation.operands
+        values = self.read(equation.operands)
+        if self.positions is None:
+            return SimulatedRun(equation, [(int(values[0]), values[1:])])
+        part = self.positions.part
+        machines = [
+            (
+                int(part(number.aval, values[0], p)),
+                [part(a.aval, x, p) for a, x in strict_zip(operands, values[1:])],
+            )
+            for p in range(len(self.positions))
+        ]
+        machines.sort(key=lambda machine: machine[0])
+        is_joint = equation.params.simulation.is_joint
+        return SimulatedRun(equation, machines[:1] if is_joint else machines)
+
+    def pass_simulated(self, found: Sequence[Values]) -> None:
+        """Stop after the next equation, whose run of a simulated kernel has ended, with these results of each machine."""
+        equation: Any = self.equation
+        if self.positions is None:
+            results: Values = [*map(from_host, found[0])]
+        else:
+            [number] = self.read(equation.operands[:1])
+            aval, results = equation.operands[0].aval, []
+            for i, variable in enumerate(equation.results):
+                parts = []
+                for p in range(len(self.positions)):
+                    at = int(self.positions.part(aval, number, p))
+                    # Of a run of all devices the first one has the results, and sends the others theirs.
+                    parts.append(found[at][i] if at < len(found) else np.zeros_like(found[0][i]))
+                results.append(self.positions.join(variable.aval, parts))
+        self.values.update(strict_zip(equation.results, results))
         self._ran = self.position = self.position + 1
 
     def call(self) -> EquationRuns | None:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from pellucid_kernel.debug.stops import Stop, Stops
 
 PROGRAM_THREAD = 1 << 20
-"""Thread number under which programs are shown; debugpy's threads are numbered from 1."""
+"""Thread number under which programs are shown; debugpy's threads are numbered from 1. The cores of a simulated kernel follow it."""
 _PACKAGES = ("pellucid", "pellucid_kernel", "pellucid_viz", "pellucid_profiler")
 _STEPPED = frozenset(("continue", "next", "stepIn", "stepOut", "stepBack", "reverseContinue"))
 
@@ -113,7 +113,7 @@ class PellucidDebugger(Debugger):
         self.stopped_threads.add(PROGRAM_THREAD)
         text = stop.session.reason
         body = {
-            "reason": reason, "threadId": PROGRAM_THREAD, "allThreadsStopped": False,
+            "reason": reason, "threadId": PROGRAM_THREAD, "allThreadsStopped": stop.session.is_simulated,
             "description": text or f"stopped in {stop.name}", "text": text,
         }  # fmt: skip
         if text:
@@ -168,11 +168,12 @@ class PellucidDebugger(Debugger):
             if command in self._own:
                 return _answer(message, self._own[command](arguments))
             if view is not None and command in _STEPPED:
-                return _answer(message, self._step(command))
+                return _answer(message, self._step(view, command, arguments))
             if view is not None and command in (
                 "pellucid/goto",
                 "pellucid/position",
                 "pellucid/lane",
+                "pellucid/core",
             ):
                 return _answer(message, await self._goto(view, command, arguments))
             if view is not None and self._concerns(view, command, arguments):
@@ -197,26 +198,32 @@ class PellucidDebugger(Debugger):
             reply.setdefault("body", {}).update(_CAPABILITIES)
             self._update()
         if command == "threads" and view is not None and reply.get("success"):
-            reply["body"]["threads"].append({"id": PROGRAM_THREAD, "name": view.stop.name})
+            reply["body"]["threads"] += view.threads(PROGRAM_THREAD)
         return reply
 
     def _concerns(self, view: View, command: str, arguments: Mapping[str, Any]) -> bool:
         """Whether a request is about the stopped program, and not about a thread of debugpy."""
         if command == "stackTrace":
-            return arguments.get("threadId", PROGRAM_THREAD) in (PROGRAM_THREAD, 1)
+            thread = arguments.get("threadId", PROGRAM_THREAD)
+            return thread == 1 or thread >= PROGRAM_THREAD
         if command in ("setVariable", "setExpression"):
             return view.can_set(arguments.get("variablesReference"), arguments.get("frameId"))
         return command in self._of_stop
 
-    def _step(self, command: str) -> Message:
+    def _step(self, view: View, command: str, arguments: Mapping[str, Any]) -> Message:
         moves = importlib.import_module("pellucid_kernel.debug.stops").MOVES
-        self._go(command, moves[command])
+        move, core = moves[command], _core_of(arguments)
+        if core is not None and view.stop.session.is_simulated:
+            self._go(command, lambda session: move(session.on_core(core)))
+        else:
+            self._go(command, move)
         return {"allThreadsContinued": False} if command == "continue" else {}
 
     async def _goto(self, view: View, command: str, arguments: Mapping[str, Any]) -> Message:
         """Go to an equation of the innermost program, to a run of its loop, where there is one, or to a program of a kernel.
 
-        Also those that select the values to show: at one position of a `shard_map`, in one lane of each batch, or all.
+        Also those that select the values to show: at one position of a `shard_map`, in one lane of each batch, or all, and on which device,
+        core or thread of a simulated kernel.
         Front ends treat the result as another stop.
         """
         session = view.stop.session
@@ -226,6 +233,8 @@ class PellucidDebugger(Debugger):
                 session.position = arguments.get("position")
             elif command == "pellucid/lane":
                 session.in_lane(*arguments["lane"])
+            elif command == "pellucid/core":
+                session.on_core(int(arguments["core"]))
             elif "program" in arguments:
                 session.jump(tuple([int(i) for i in arguments["program"]]))
             elif "position" in arguments:
@@ -358,8 +367,14 @@ _CAPABILITIES = {
 }
 
 
-def _stack(view: View, _: Mapping[str, Any]) -> Message:
-    frames = view.stack()
+def _core_of(arguments: Mapping[str, Any]) -> int | None:
+    """The row of the simulated core that a request is about; None for the one that is shown."""
+    number = arguments.get("threadId", PROGRAM_THREAD) - PROGRAM_THREAD
+    return number - 1 if number > 0 else None
+
+
+def _stack(view: View, arguments: Mapping[str, Any]) -> Message:
+    frames = view.stack(_core_of(arguments))
     return {"stackFrames": frames, "totalFrames": len(frames)}
 
 

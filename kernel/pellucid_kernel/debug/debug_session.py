@@ -31,6 +31,7 @@ from pellucid.introspect.loops import LoopSearch
 from pellucid.introspect.mesh_positions import MeshPosition
 from pellucid.introspect.noting import noting
 from pellucid.introspect.schema import KernelGridsRecord
+from pellucid.introspect.simulation import is_simulated, simulated_body
 from pellucid.introspect.stepping import (
     breakpoints_of,
     calls_host,
@@ -57,6 +58,7 @@ from pellucid_kernel.debug.differences import (
     first_difference_of,
 )
 from pellucid_kernel.debug.equation_stacks import Stack, equation_stacks
+from pellucid_kernel.debug.simulated_cores import CoreState, SimulatedCores, table_of
 from pellucid_kernel.debug.stepper import Level, NextRun, Stepper
 from pellucid_kernel.debug.visits import Visit, has_stops, visits_of
 
@@ -84,6 +86,8 @@ class StackFrame(NamedTuple):
     """Text with the loop iteration and batch lanes; empty if there are none."""
     level: int
     """Number of programs around the frame's program."""
+    core: int = -1
+    """The frame's number in the stack of a simulated core; -1 outside of simulated kernels."""
 
     def __str__(self) -> str:
         file = cell_name(self.file) or os.path.basename(self.file)
@@ -168,6 +172,8 @@ class DebugSession:
         self._lanes: tuple[tuple[int, ...], tuple[Lane, ...]] = ((), ())
         self.choice = Choice()
         self._edits: list[str] = []
+        self._simulated: SimulatedCores | None = None
+        """The run of the kernel that the next equation simulates, while it is stopped in it."""
         self._stand_at_start()
 
     # Current place -----------------------------------------------------------------------------------------
@@ -211,6 +217,8 @@ class DebugSession:
         """Why the session stopped here if not for a line: a condition or message raised, or the next operation computes
         a watched value or fails. Empty for other stops.
         """
+        if self._simulated is not None and self._simulated.failure is not None:
+            return str(self._simulated.failure)
         place, text = self._reason
         return text if place == self._stepper.place() else ""
 
@@ -223,8 +231,11 @@ class DebugSession:
         """The current stack of lines, outermost first, through all active programs."""
         frames: list[StackFrame] = []
         for depth, level in enumerate(self._stepper.levels):
-            lines = self._lines_of(level)
-            run = self._run_text(level)
+            lines, run = self._lines_of(level), self._run_text(level)
+            if not lines and level is not self._stepper.top:
+                lines = self._places.stack(level.frame.equation)[-1:]
+            if not run and frames and self._repeats_line(level, lines, frames[-1]):
+                continue
             if not lines:
                 equation = level.frame.equation
                 name = "end of the program" if equation is None else equation.primitive.name
@@ -234,7 +245,98 @@ class DebugSession:
                 texts += [self._lanes_text(level)] if i + 1 == len(lines) else []
                 text = " ".join(filter(None, texts))
                 frames.append(StackFrame(line.function, line.file, line.line, text, depth))
-        return frames
+        return [*frames, *self.core_stack()]
+
+    def _repeats_line(self, level: Level, lines: Stack, caller: StackFrame) -> bool:
+        """Whether a program, made by the library, is at the line that has called it, and in no function of its own."""
+        visit = self._visit(level)
+        here = [(line.file, line.line) for line in lines]
+        return here == [(caller.file, caller.line)] and (visit is None or visit.calls[-1] < 0)
+
+    # Simulated kernels --------------------------------------------------------------------------------------
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether it is in a kernel that runs in the simulator."""
+        return self._simulated is not None
+
+    def cores(self) -> list[CoreState]:
+        """What each device, core or thread of the simulated kernel does around here; empty outside of one."""
+        return [] if self._simulated is None else self._simulated.cores()
+
+    def cores_text(self) -> str:
+        """The table of `cores()`; a sentence where there are none."""
+        return table_of(self.cores()) or "no kernel is simulated here"
+
+    def on_core(self, number: int) -> DebugSession:
+        """Shows another device, core or thread of a simulated kernel, by its row in `cores()`; the commands step that one.
+
+        The others go on as far as they do without a debugger, so the results stay the same. Raises: ArgumentValueError if there is none.
+        """
+        if self._simulated is None:
+            raise ArgumentValueError(
+                "there are no cores here to choose from.",
+                do="Step into a kernel that is simulated, or stop at a line of it.",
+            )
+        self._simulated.choose(number)
+        return self
+
+    def core_stack(self, number: int | None = None) -> list[StackFrame]:
+        """The lines of a simulated core (default: the one that is shown), outermost first; empty outside of simulated kernels."""
+        if self._simulated is None:
+            return []
+        frames = self._simulated.stack_of(number)
+        depth = len(self._stepper.levels) - 1
+        return [
+            StackFrame(each.line.function, each.line.file, each.line.line, each.run, depth, i)
+            for i, each in enumerate(frames)
+        ]
+
+    def core_variables(self, frame: int, number: int | None = None) -> dict[str, Any]:
+        """The variables of a frame of `core_stack(number)`."""
+        return {} if self._simulated is None else self._simulated.variables(frame, number)
+
+    def _enter_simulation(self) -> SimulatedCores:
+        """Begins the run of the kernel that the next equation simulates."""
+        frame = self._stepper.top.frame
+        lines = self._lines_of(self._stepper.top)
+        self._simulated = SimulatedCores(frame.simulated_run(), lines[-1] if lines else None)
+        return self._simulated
+
+    def _leave_simulation(self) -> None:
+        """Goes behind the equation that simulates a kernel, with the results of the run, which has come to its end."""
+        assert self._simulated is not None
+        frame = self._stepper.top.frame
+        frame.pass_simulated(self._simulated.results)
+        self._simulated = None
+        self._stay(self._stepper.top)
+
+    def _in_simulation(self, move: Callable[[SimulatedCores], bool]) -> bool:
+        """Whether the session is in a simulated kernel, and still is after a move; else it is behind the kernel."""
+        if self._simulated is None:
+            return False
+        if move(self._simulated):
+            return True
+        self._leave_simulation()
+        return False
+
+    def _stops_on_core(self) -> bool:
+        """Whether a breakpoint stops at the line where a simulated core has come to."""
+        line = None if self._simulated is None else self._simulated.line
+        if line is None or self._simulated is None:
+            return False
+        here = [b for b in self.breakpoints if (b.file, b.line) == (line.file, line.line)]
+        if not here:
+            return False
+        with self._simulated.shown():
+            return any([self._stops_at(each, is_forward=True) for each in here])
+
+    def _has_stops_in_kernel(self, equation: Any) -> bool:
+        """Whether a breakpoint lies within the kernel that an equation simulates."""
+        if not is_simulated(equation):
+            return False
+        lines = {(each.file, each.line) for each in self._places.lines_in(simulated_body(equation))}
+        return any((b.file, b.line) in lines for b in self.breakpoints)
 
     @property
     def lanes(self) -> tuple[Lane, ...]:
@@ -255,6 +357,9 @@ class DebugSession:
     @disable_traps
     def variables(self, frame: int = -1) -> dict[str, Any]:
         """Arrays held by the user's variables in a frame of the stack (default: the innermost)."""
+        core = self.stack()[frame].core
+        if core >= 0 and self._simulated is not None:
+            return self._simulated.variables(core)
         level, depth = self._frame_at(frame)
         named = self._values_of_names(level, depth)
         shown = {name: each.value for name, each in named.items() if each.level is None}
@@ -311,6 +416,8 @@ class DebugSession:
         """Operands of the next equation in a level (default: the innermost)."""
         level = level or self._stepper.top
         equation = level.frame.equation
+        if self._simulated is not None and level is self._stepper.top:
+            return []
         return [] if equation is None else self.choice.values_to_show(level, equation.operands)
 
     @property
@@ -397,6 +504,12 @@ class DebugSession:
         Raises: ArgumentValueError for an unknown name; ArgumentTypeError for a value of another type.
         """
         each = self.stack()[frame]
+        if each.core >= 0:
+            raise ArgumentValueError(
+                "values of simulated kernels can't be edited.",
+                got=f"{name!r} of {each}",
+                do="Edit an operand of the kernel, at the line that calls it.",
+            )
         top = self._stepper.top.frame
         if each.level + 1 < len(self.levels):
             raise ArgumentValueError(
@@ -431,15 +544,21 @@ class DebugSession:
 
     def next(self) -> DebugSession:
         """Runs to the next line of the same function, over calls, or to its caller's if it returns."""
+        if self._in_simulation(SimulatedCores.next):
+            return self
         calls = self._calls_of(self._stepper.top)
         return self._go_on(lambda visit, calls: not calls or visit.calls[-1] in calls, calls)
 
     def step(self) -> DebugSession:
         """Steps into what the line calls: a function, or a program (jit, loop iteration, branch)."""
+        if self._in_simulation(SimulatedCores.step):
+            return self
         return self._go_on(lambda visit, calls: True, (), into=True)
 
     def out(self) -> DebugSession:
         """Runs until the current function returns, or until the current program and its remaining iterations end."""
+        if self._simulated is not None:
+            return self if self._in_simulation(SimulatedCores.out) else self.next()
         calls = self._calls_of(self._stepper.top)[:-1]
         if calls:
             return self._go_on(lambda visit, calls: visit.calls[-1] in calls, calls)
@@ -466,10 +585,14 @@ class DebugSession:
         while not self.is_done:
             level, start = self._stepper.top, self._visit_index(self._stepper.top)
             visits = self._visits()
+            # A program of the library, at the line that calls it, has no line of its own.
+            caller = self._lines_of(self.levels[-2])[-1:] if len(self.levels) > 1 else None
             wanted = (
                 i
                 for i in range(start + 1, len(visits))
-                if visits[i].is_stop and is_wanted(visits[i], calls)
+                if visits[i].is_stop
+                and is_wanted(visits[i], calls)
+                and not (visits[i].calls[-1] < 0 and visits[i].lines == caller)
             )
             index = next(wanted, len(visits))
             equations = level.frame.jaxpr.equations
@@ -479,6 +602,11 @@ class DebugSession:
             if enters is not None:
                 self._stepper.move(enters)
                 level.visit = enters, start
+                if is_simulated(equations[enters]):
+                    if self._enter_simulation().step():
+                        return self
+                    self._leave_simulation()
+                    continue
                 self._stepper.forward(into=True)
                 if self._stepper.top is level:
                     level.visit = level.frame.position, start
@@ -506,6 +634,10 @@ class DebugSession:
 
     def back(self) -> DebugSession:
         """Goes back to the previous line, over what it called."""
+        if self._simulated is not None:
+            if not self._simulated.back():
+                self._simulated = None  # it stands at the line that calls the kernel
+            return self
         while not (self._stepper.is_at_start and self._is_at_first()):
             level, visits = self._stepper.top, self._visits()
             start = self._visit_index(level)
@@ -556,10 +688,23 @@ class DebugSession:
         """
         if first and self._stops_here(self._stops()):
             return self
+        if self._simulated is None and self._has_stops_in_kernel(self.equation) and not first:
+            self._enter_simulation()
+        if self._simulated is not None:
+            if self._in_simulation(lambda cores: cores.run(self._stops_on_core)):
+                return self
+            if self._stops_here(self._stops()):
+                return self
         return self._run(is_forward=True)
 
     def run_back(self) -> DebugSession:
         """Goes back to the previous breakpoint, or to the start."""
+        if self._simulated is not None:
+            if self._simulated.run_back(self._stops_on_core):
+                return self
+            self._simulated = None
+            if self._has_breakpoint_here():
+                return self
         return self._run(is_forward=False)
 
     def watch(self, condition: Callable[[Any], Any], name: str) -> bool:
@@ -594,6 +739,16 @@ class DebugSession:
     def run_to(self, line: int, file: str | None = None) -> DebugSession:
         """Runs to a line, or to the end if it isn't reached."""
         place = self._resolve(line, file)
+        if self._simulated is not None or any(
+            (each.file, each.line) == place
+            for equation in self._places.simulated
+            for each in self._places.lines_in(simulated_body(equation))
+        ):
+            others, self.breakpoints = self.breakpoints, [Breakpoint(*place)]
+            try:
+                return self.run()
+            finally:
+                self.breakpoints = others
         depths = self._places.first_of(*place)
         self._leave_lines()
         if self._stepper.run_to(depths.__contains__):
@@ -623,6 +778,11 @@ class DebugSession:
         A tuple such as `(1, 0)` is a grid position of a program of the innermost kernel, or of the next one. Raises:
         ArgumentValueError if there is no loop, or no such iteration.
         """
+        if self._simulated is not None:
+            position = run if isinstance(run, tuple) else (run,)
+            if not self._simulated.to_program(position):
+                raise ArgumentValueError("the grid has no such program.", got=str(position))
+            return self
         if isinstance(run, tuple):
             return self._jump_to_program(run)
         if not any(level.call and level.call.is_loop for level in self.levels):
@@ -753,6 +913,7 @@ class DebugSession:
 
         Raises: ArgumentValueError if there is none.
         """
+        self._simulated = None
         frame = self._stepper.top.frame
         count = len(frame.jaxpr.equations)
         if not 0 <= position < count:
@@ -765,7 +926,7 @@ class DebugSession:
 
     def compile_ahead(self) -> None:
         """Starts to compile, in a thread, what the next step will run. Displayed sessions do so by themselves."""
-        if self.equation is not None:
+        if self._simulated is None and self.equation is not None:
             self._stepper.compile_ahead(self._end_of_line())
 
     def again(self) -> DebugSession:
@@ -776,6 +937,7 @@ class DebugSession:
 
     def restart(self) -> DebugSession:
         """Goes back to the start."""
+        self._simulated = None
         self._stepper.restart()
         self._stand_at_start()
         return self
@@ -795,6 +957,9 @@ class DebugSession:
 
     def finish(self) -> Any:
         """Runs to the end, ignoring breakpoints, and returns the results of the call."""
+        if self._simulated is not None:
+            self._simulated.to_end()
+            self._leave_simulation()
         while not self._stepper.is_done:
             self._stepper.out()
         self._stepper.top.visit = None
@@ -841,7 +1006,8 @@ class DebugSession:
             return f"at the end of the call{edited}"
         self.compile_ahead()
         reason = [self.reason] if self.reason else []
-        return "\n".join([*reason, *map(str, self.stack()), *self._source()])
+        cores = [self.cores_text()] if len(self.cores()) > 1 else []
+        return "\n".join([*reason, *map(str, self.stack()), *self._source(), *cores])
 
     def __repr__(self) -> str:
         return f"DebugSession({self})"
@@ -974,16 +1140,24 @@ class DebugSession:
             stops.setdefault(equation, (len(self._places.stack(equation)), []))
         for equation in breakpoints_of(self.program):
             stops.setdefault(equation, (max(len(self._places.stack(equation)), 1), []))
+        for equation in self._places.simulated:
+            if self._has_stops_in_kernel(equation):
+                stops.setdefault(equation, (len(self._places.stack(equation)), []))
         return stops
 
     def _run(self, *, is_forward: bool) -> DebugSession:
         stops = self._stops()
         self._leave_lines()
+        self._simulated = None
         next_run = self._next_run(stops)
         run = self._stepper.run_to if is_forward else self._stepper.run_back_to
         while run(stops.__contains__, next_run):
-            if self._stops_here(stops, is_forward=is_forward):
-                return self
+            while True:
+                equation = self.equation
+                if self._stops_here(stops, is_forward=is_forward):
+                    return self
+                if self.equation is equation or self.equation not in stops:
+                    break  # else it has gone over a simulated kernel, to a place where it may stop
         self._stepper.top.visit = None
         if not is_forward:
             self._stand_at_first()
@@ -993,6 +1167,12 @@ class DebugSession:
         """Whether to stop before the next equation, one of `stops`."""
         if self.equation not in stops:
             return False
+        if not is_forward and self._has_stops_in_kernel(self.equation):
+            cores = self._enter_simulation()
+            cores.to_end()
+            if cores.run_back(self._stops_on_core):
+                return True
+            self._simulated = None
         depth, breakpoints = stops[self.equation]
         self._stand_on(depth)
         # Evaluated for all breakpoints, so that each counts its hits.
@@ -1006,7 +1186,15 @@ class DebugSession:
                 self.results_meeting(self._watched[3])
             self._give_reason(", ".join([text, *map(str, self.lanes)]))
             return True
+        if is_forward and self._has_stops_in_kernel(self.equation):
+            self._enter_simulation()
+            return self._in_simulation(lambda cores: cores.run(self._stops_on_core))
         return False
+
+    def _has_breakpoint_here(self) -> bool:
+        """Whether the line at which the innermost program stands has a breakpoint."""
+        frames = self.stack()
+        return any((b.file, b.line) == (frames[-1].file, frames[-1].line) for b in self.breakpoints)
 
     def _next_run(self, stops: _Stops) -> NextRun:
         """A function that skips loop iterations in which no breakpoint's condition holds, as found by compiled

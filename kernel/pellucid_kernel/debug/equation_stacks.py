@@ -10,7 +10,8 @@ from importlib.machinery import SourceFileLoader
 from types import CodeType
 from typing import Any, NamedTuple
 
-from pellucid.introspect.bodies import bodies_of
+from pellucid.introspect.bodies import EquationBody, bodies_of
+from pellucid.introspect.simulation import simulated_body
 from pellucid.introspect.spans import source_record
 from pellucid.introspect.stepping import (
     name_of,
@@ -47,6 +48,13 @@ def equation_stacks(jaxpr: Any) -> EquationStacks:
     return jaxpr.memo["equation stacks"]
 
 
+def bodies_to_stop_in(equation: Any) -> list[EquationBody]:
+    """The programs of an equation in which a debugger stops: also the kernel that it simulates."""
+    body = simulated_body(equation)
+    own = [] if body is None else [EquationBody(body, "kernel", None, is_branch=False)]
+    return [*bodies_of(equation), *own]
+
+
 class EquationStacks:
     """Stacks of user lines of all equations in a program and the programs within it."""
 
@@ -54,14 +62,19 @@ class EquationStacks:
         self._stacks: dict[Any, Stack] = {}
         self._whole: dict[Any, Stack] = {}
         self._spans: dict[str, tuple[Span, ...]] = {}
-        self._programs = list(programs_within(jaxpr))
+        self._lines_in: dict[Any, frozenset[Line]] = {}
+        self._programs = list(programs_within(jaxpr, bodies_to_stop_in))
         for program in self._programs:
             self._read(program)
+        self.simulated = [
+            e for p in self._programs for e in p.equations if simulated_body(e) is not None
+        ]
+        """The equations that run kernels in the simulator."""
         self._call_lines: dict[Any, set[Line]] = {}
         """For each program, the innermost lines of the equations that call it."""
         for program in self._programs:
             for equation in program.equations:
-                for body in bodies_of(equation):
+                for body in bodies_to_stop_in(equation):
                     self._call_lines.setdefault(body.jaxpr, set()).update(self.stack(equation)[-1:])
 
     def stack(self, equation: Any) -> Stack:
@@ -98,6 +111,14 @@ class EquationStacks:
         if file not in self._spans:
             self._spans[file] = _spans("".join(linecache.getlines(file)))
         return max((s for s in self._spans[file] if s.first <= line <= s.last), default=None)
+
+    def lines_in(self, program: Any) -> frozenset[Line]:
+        """The lines of all equations within one of its programs; cached."""
+        if program not in self._lines_in:
+            programs = programs_within(program, bodies_to_stop_in)
+            lines = [line for p in programs for e in p.equations for line in self.stack(e)]
+            self._lines_in[program] = frozenset(lines)
+        return self._lines_in[program]
 
     def files(self) -> set[str]:
         """Files with lines of equations."""

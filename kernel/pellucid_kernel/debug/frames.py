@@ -28,6 +28,8 @@ class ProgramFrame(NamedTuple):
     index: int
     """Index in the session's stack."""
     frame: StackFrame
+    core: int | None = None
+    """The row of the simulated core whose line it is; None for that one which is shown."""
 
 
 class View:
@@ -42,12 +44,24 @@ class View:
 
     # The stack ----------------------------------------------------------------------------------------------
 
-    def stack(self) -> list[dict[str, Any]]:
-        """Frames of the protocol, innermost first: those of programs, then those of Python that called them."""
+    def threads(self, first: int) -> list[dict[str, Any]]:
+        """The program, and each device, core or thread of a kernel that is simulated, as threads of the protocol, numbered from `first` on."""
+        rows = self.stop.session.cores()
+        names = [" ".join(filter(None, [row.name, row.program])) for row in rows]
+        texts = [f"{name}: {row.state}" for name, row in zip(names, rows, strict=True)]
+        return [{"id": first + i, "name": text} for i, text in enumerate([self.stop.name, *texts])]
+
+    def stack(self, core: int | None = None) -> list[dict[str, Any]]:
+        """Frames of the protocol, innermost first: those of programs, then those of Python that called them.
+
+        `core` is the row of a simulated core (default: the one that is shown).
+        """
         session = self.stop.session
         rows: list[dict[str, Any]] = []
         file, line = "", 0
         frames = session.stack()
+        if core is not None:
+            frames = [*[each for each in frames if each.core < 0], *session.core_stack(core)]
         for index, each in enumerate(frames):
             if not (each.file or file) and index < len(frames) - 1:
                 continue  # library operation that contains a user program
@@ -55,7 +69,7 @@ class View:
             name = " ".join(
                 filter(None, [each.function or self.stop.name, each.run, self._direction(each)])
             )
-            rows.append(self._row(ProgramFrame(index, each), name, file, line))
+            rows.append(self._row(ProgramFrame(index, each, core), name, file, line))
         callers = [
             self._row(f, f.f_code.co_qualname, f.f_code.co_filename, f.f_lineno)
             for f in self.stop.callers
@@ -88,7 +102,11 @@ class View:
                 self._scope("Locals", lambda: _public(frame.f_locals)),
                 self._scope("Globals", lambda: _public(frame.f_globals), expensive=True),
             ]
-        level = self.stop.session.levels[frame.frame.level]
+        session = self.stop.session
+        if frame.frame.core >= 0:
+            own = lambda: session.core_variables(frame.frame.core, frame.core).items()
+            return [self._scope("Values", own), self._scope("Cores", lambda: _cores(session))]
+        level = session.levels[frame.frame.level]
         values = self._scope("Values", lambda: self.stop.session.variables(frame.index).items())
         self._scopes[values["variablesReference"]] = number
         blocks = self.stop.session.blocks(frame.index)
@@ -122,6 +140,12 @@ class View:
     def names(self, number: int | None) -> dict[str, Any]:
         """Namespace for expressions in a frame; that of the innermost frame if the number is out of date."""
         frame = self._frames.get(number or 0)
+        if isinstance(frame, ProgramFrame) and frame.core is not None:
+            outer = [each for each in self.stop.session.stack() if each.core < 0]
+            names = self.stop.session.names(len(outer) - 1)
+            for i in range(frame.frame.core + 1):
+                names |= self.stop.session.core_variables(i, frame.core)
+            return names
         if frame is None or isinstance(frame, ProgramFrame):
             return self.stop.session.names(None if frame is None else frame.index)
         return {**frame.f_globals, **frame.f_locals}
@@ -152,13 +176,19 @@ class View:
         """Values of a frame by variable name (default: the innermost frame)."""
         if isinstance(frame, FrameType):
             return dict(_public(frame.f_locals))
+        if frame is not None and frame.core is not None and frame.frame.core >= 0:
+            return self.stop.session.core_variables(frame.frame.core, frame.core)
         return self.stop.session.variables(-1 if frame is None else frame.index)
 
     def _list_arrays(self, frame: ProgramFrame | FrameType | None) -> list[dict[str, Any]]:
         """The arrays of a frame, described without reading them."""
-        is_innermost = not isinstance(frame, FrameType) and self.stop.session.stack()[
-            -1 if frame is None else frame.index
-        ].level + 1 == len(self.stop.session.levels)
+        session = self.stop.session
+        is_innermost = (
+            not isinstance(frame, FrameType)
+            and not session.is_simulated
+            and session.stack()[-1 if frame is None else frame.index].level + 1
+            == len(session.levels)
+        )
         return [
             {"name": name, "type": summary(value, reads=False), "canSet": is_innermost}
             for name, value in self._variables(frame).items()
@@ -202,7 +232,7 @@ class View:
         jaxpr, position = level.frame.jaxpr, level.frame.position
         reading = _reading(jaxpr)
         session = self.stop.session
-        current = f"{reading.record.key}:{session.place()}:{session.position}:{session.lane}:{len(level.frame.values)}:{session.edits}"
+        current = f"{reading.record.key}:{session.place()}:{session.position}:{session.lane}:{session.cores()}:{len(level.frame.values)}:{session.edits}"
         if version == current:
             return {"unchanged": True, "version": current}
         equation = level.frame.equation
@@ -218,6 +248,16 @@ class View:
             "isInnermost": level is levels[-1],
             "iteration": iteration_of(level),
             "grid": self._grid_place(frame),
+            "cores": [
+                {
+                    "name": " ".join(filter(None, [row.name, row.program])),
+                    "line": None if row.line is None else row.line.line,
+                    "state": row.state,
+                    "inFlight": row.in_flight,
+                    "isChosen": row.is_chosen,
+                }
+                for row in session.cores()
+            ],
             "path": [name_of(each.frame.jaxpr) for each in outer],
             "variables": self._list_arrays(frame),
             "positions": [str(position) for position in session.positions()],
@@ -253,6 +293,14 @@ def iteration_of(level: Level) -> dict[str, Any] | None:
     if call is None or not call.is_loop:
         return None
     return {"run": level.turn[1], "runs": call.slots.runs}
+
+
+def _cores(session: DebugSession) -> Parts:
+    for row in session.cores():
+        line = "" if row.line is None else f"line {row.line.line}, "
+        flights = [f"in flight: {each}" for each in row.in_flight]
+        name = " ".join(filter(None, [row.name, row.program]))
+        yield name, line + "; ".join([row.state, *flights])
 
 
 def _operands(session: DebugSession, level: Level) -> Parts:

@@ -118,6 +118,14 @@ class Prompt(cmd.Cmd):
         texts = [part.strip() for part in argument.split(",") if part.strip()]
         self._show(self.session.in_lane(*[None if text == "*" else int(text) for text in texts]))
 
+    def do_cores(self, _: str) -> None:
+        """cores: in a simulated kernel, where each device, core or thread is, and what it waits for."""
+        self._print(self.session.cores_text())
+
+    def do_core(self, argument: str) -> None:
+        """core N: show and step another device, core or thread, by its row in `cores`."""
+        self._show(self.session.on_core(int(argument)))
+
     def do_quit(self, _: str) -> bool:
         """q: end."""
         return True

@@ -8,8 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from pellucid.introspect.noting import Images, TracedMoment, images_of
+from pellucid.introspect.simulation import simulated_body
 from pellucid.introspect.stepping import can_enter, programs_within, slots_of
-from pellucid_kernel.debug.equation_stacks import Line, Stack, equation_stacks
+from pellucid_kernel.debug.equation_stacks import Line, Stack, bodies_to_stop_in, equation_stacks
 
 _calls = itertools.count(1)
 
@@ -45,11 +46,15 @@ def has_stops(equation: Any, caller: Any) -> bool:
 
     Equations of programs made by library functions belong to the line that calls the function.
     """
-    if not can_enter(equation):
+    simulated = simulated_body(equation)
+    if simulated is None and not can_enter(equation):
         return False
-    programs = [
-        p for slot in slots_of(equation).programs for p in programs_within(slot.program.jaxpr)
-    ]
+    bodies = (
+        [simulated]
+        if simulated is not None
+        else [slot.program.jaxpr for slot in slots_of(equation).programs]
+    )
+    programs = [p for body in bodies for p in programs_within(body, bodies_to_stop_in)]
     if images_of(caller) is None:
         return any(map(visits_of, programs))
     here = equation_stacks(caller).stack(equation)[-1:]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from typing import Any
 
 import numpy as np
@@ -22,7 +22,7 @@ from pellucid.kernels.gpu.copies import OOBFillMode
 from . import memory
 from .copying import Copy
 from .evaluate import AT_ONCE, IN_STEPS, Run, note, window
-from .machine import Core
+from .machine import Core, Steps
 from .memory import Buffer
 from .phases import Barriers, BarrierState, PhaseWait
 from .plans import Plan, as_numpy
@@ -38,7 +38,7 @@ class BlockSweep(Sweep):
 
     array_space = "gmem"
 
-    def start(self) -> None:
+    def run(self) -> Steps:
         """Let the blocks run, one after another."""
         machine, kernel, grid = self.machine, self.kernel, self.grid
         machine.agents, machine.advice = "thread", _ADVICE
@@ -56,10 +56,12 @@ class BlockSweep(Sweep):
             if kernel.thread_axis is not None:
                 axis = sorted(within).index(kernel.thread_axis)
                 rows = [*np.moveaxis(own, axis, 0).reshape(grid[kernel.thread_axis], -1)]
-            now = self.block(place, rows, now)
+            now = yield from self.block(place, rows, now)
         machine.cores = []
 
-    def block(self, place: tuple[int, ...], rows: Sequence[np.ndarray], now: float) -> float:
+    def block(
+        self, place: tuple[int, ...], rows: Sequence[np.ndarray], now: float
+    ) -> Generator[Core, None, float]:
         """Run the threads of a block, which begin at `now`, to their ends; gives when the last one ends."""
         machine, kernel = self.machine, self.kernel
         machine.cores, shared = [], {}
@@ -77,7 +79,7 @@ class BlockSweep(Sweep):
         for thread, row in zip(threads, rows, strict=True):
             own = [_own_registers(thread, ref) for ref in refs]
             thread.run = self._thread(thread, [*map(int, row)], own)
-        machine.run()
+        yield from machine.run()
         found = [x for x in (*refs, *shared.values()) if type(x) is Barriers]
         for state in [state for barrier in found for state in barrier.states.ravel()]:
             if state.pending:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Generator, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -45,7 +45,8 @@ from pellucid.kernels.semaphores import get_barrier_semaphore_p, semaphore_signa
 from pellucid.numpy import asarray
 
 from .blocks import BlockSweep
-from .machine import Machine
+from .journal import Journal
+from .machine import Core, Machine
 from .params import InterpretParams
 from .plans import plan_of
 from .sweep import Sweep
@@ -80,22 +81,34 @@ class Simulation(NamedTuple):
 
     def run(self, device: int, operands: Sequence[np.ndarray]) -> list[np.ndarray]:
         """The results for the operands of this device, or of all, along a leading axis."""
+        steps = self.steps(device, operands)
+        while True:
+            try:
+                next(steps)
+            except StopIteration as end:
+                return end.value
+
+    def steps(
+        self, device: int, operands: Sequence[np.ndarray], journal: Journal | None = None
+    ) -> Generator[Core, None, list[np.ndarray]]:
+        """The same as a run that gives each core before its next equation, if there is a `journal` of effects."""
         n, kernel = self.n_devices, self.kernel
-        machine = Machine(self.params, n, kernel.name, records=bool(_records))
+        machine = Machine(self.params, n, kernel.name, records=bool(_records), journal=journal)
         machine.call, machine.first_device = self, 0 if self.is_joint else device
+        for record in _records:
+            record.append(machine)
         if kernel.within_block is not None:
-            for record in _records:
-                record.append(machine)
-            return BlockSweep(machine, kernel, 0, operands, self.positions(device)).results()
+            sweep = BlockSweep(machine, kernel, 0, operands, self.positions(device))
+            yield from sweep.run()
+            return sweep.results()
         rows = [[x[d] for x in operands] for d in range(n)] if self.is_joint else [operands]
         devices = range(n) if self.is_joint else [device]
         sweeps = []
         for own, row in zip(range(n), rows, strict=True):
             positions = self.positions(devices[own])
             sweeps.append(Sweep(machine, kernel, own, row, positions, self.core_axes))
-        for record in _records:
-            record.append(machine)
-        machine.run()
+            sweeps[-1].start()
+        yield from machine.run()
         results = [sweep.results() for sweep in sweeps]
         if not self.is_joint:
             return results[0]

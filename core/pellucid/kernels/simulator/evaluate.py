@@ -41,50 +41,74 @@ from pellucid.kernels.specs import SemaphoreType, SharedScratch
 from . import memory
 from .clocks import note_access
 from .copying import Window
-from .machine import BARRIER, Core, Wait, Waiting, unused
+from .machine import BARRIER, STAND, Core, Stand, Wait, Waiting, unused
 from .memory import Buffer
 from .phases import Barriers
 from .plans import Chunk, Plan, as_numpy, assign, plan_of, values_of
 from .semaphore import Semaphore, Semaphores
 
-Run: TypeAlias = Generator[Waiting | None, None, Values]
+Run: TypeAlias = Generator[Waiting | Stand | None, None, Values]
 
 
-def run(jaxpr: Jaxpr, inputs: Sequence[Any], core: Core) -> Run:
-    """The results of a program on a core; references among its inputs are buffers and semaphores."""
+def run(jaxpr: Jaxpr, inputs: Sequence[Any], core: Core, ids: Any = None) -> Run:
+    """The results of a program on a core; references among its inputs are buffers and semaphores.
+
+    `ids` is the position in the grid, if it is the body of the kernel.
+    """
     plan = plan_of(jaxpr)
     values: dict[Any, Any] = dict(zip(jaxpr.invars, inputs, strict=True))
+    if core.machine.journal is None:
+        for step in plan.steps:
+            yield from _run_step(core, plan, step, values)
+        return values_of(jaxpr.outvars, values)
+    level = core.begins(jaxpr, values, ids)
     for step in plan.steps:
-        if isinstance(step, Chunk):
-            core.source = step.equation.source
-            assign(values, step.results, step.run(*values_of(step.operands, values)))
-            core.computes(step.cost)
-            continue
-        operands = values_of(step.operands, values)
-        primitive = step.primitive
-        if (rule := AT_ONCE.get(primitive)) is not None:
-            core.source = step.source
-            found = rule(core, step, operands, plan)
-        elif (control := IN_STEPS.get(primitive)) is not None:
-            core.source = step.source
-            found = yield from control(core, step, operands)
-        else:
-            core.source = step.source
-            body = called_program(primitive, step.params)
-            if body is None and isinstance(primitive, HigherOrderPrimitive):
-                raise UnsupportedError(
-                    f"the simulator can't run `{primitive.name}` on references.",
-                    where=describe(step.source),
-                )
-            if body is not None:
-                found = yield from run(body, operands, core)
-            elif isinstance(primitive, OnReferences):
-                found = _on_cells(core, step, operands)
-            else:
-                # What has other effects, as printing, happens at once.
-                found = bind(primitive, *operands, params=step.params)
-        assign(values, step.results, found)
+        # A core stands before each equation of a chunk, too, which runs as a whole when it leaves the last one.
+        for equation in step.equations if isinstance(step, Chunk) else [step]:
+            core.source = equation.source
+            level.position = plan.positions[equation]
+            yield STAND
+        core.n_calls += 1
+        core.call = core.n_calls
+        yield from _run_step(core, plan, step, values)
+    level.position = len(jaxpr.equations)
+    yield STAND
+    # What fails leaves it where it is, to be looked at.
+    core.ends()
     return values_of(jaxpr.outvars, values)
+
+
+def _run_step(
+    core: Core, plan: Plan, step: Chunk | Equation, values: dict[Any, Any]
+) -> Generator[Waiting | Stand | None, None, None]:
+    """Run a step of a plan, and add its results to `values`."""
+    if isinstance(step, Chunk):
+        core.source = step.equation.source
+        assign(values, step.results, step.run(*values_of(step.operands, values)))
+        core.computes(step.cost)
+        return
+    operands = values_of(step.operands, values)
+    primitive = step.primitive
+    core.source = step.source
+    if (rule := AT_ONCE.get(primitive)) is not None:
+        found = rule(core, step, operands, plan)
+    elif (control := IN_STEPS.get(primitive)) is not None:
+        found = yield from control(core, step, operands)
+    else:
+        body = called_program(primitive, step.params)
+        if body is None and isinstance(primitive, HigherOrderPrimitive):
+            raise UnsupportedError(
+                f"the simulator can't run `{primitive.name}` on references.",
+                where=describe(step.source),
+            )
+        if body is not None:
+            found = yield from run(body, operands, core)
+        elif isinstance(primitive, OnReferences):
+            found = _on_cells(core, step, operands)
+        else:
+            # What has other effects, as printing, happens at once.
+            found = core.machine.once(lambda: bind(primitive, *operands, params=step.params))
+    assign(values, step.results, found)
 
 
 # References -----------------------------------------------------------------------------------------------------

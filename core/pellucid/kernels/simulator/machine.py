@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
-from typing import Any, Literal, NamedTuple, Protocol
+from collections.abc import Callable, Generator, Sequence
+from typing import Any, Literal, NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 
@@ -14,6 +14,7 @@ from pellucid._machine.ir import Values
 from . import memory
 from .clocks import Agent
 from .copying import BYTES_PER_STEP, Copy, Window
+from .journal import Journal
 from .memory import Buffer
 from .params import InterpretParams
 from .semaphore import Semaphore, Semaphores
@@ -80,6 +81,10 @@ class Wait(NamedTuple):
         core.waits_until(at, f"copy of {sem.last_copy}" if is_of_copy else sem.name)
         return True
 
+    def is_met(self) -> bool:
+        """Whether it ends as soon as it is the core's turn."""
+        return self.sem.count >= self.value
+
     def text(self) -> str:
         """What is missing, for messages."""
         unit = " bytes" if self.what == "dma_wait" else ""
@@ -95,9 +100,37 @@ class Waiting(Protocol):
         """Whether it ends now, after what it waits for has gone on."""
         ...
 
+    def is_met(self) -> bool:
+        """Whether it ends as soon as it is the core's turn."""
+        ...
+
     def text(self) -> str:
         """What is missing, for messages."""
         ...
+
+
+class Stand:
+    """Where a core that is stepped stands: before an equation. It doesn't wait, and its turn goes on."""
+
+
+STAND = Stand()
+Steps: TypeAlias = Generator["Core", None, None]
+"""A run that pauses before each equation of a core, and gives the core; only of machines that are stepped."""
+
+
+class Level:
+    """A program that a core runs: the equation before which it stands, and the values that it has computed."""
+
+    __slots__ = ("call", "ids", "jaxpr", "position", "turn", "values")
+
+    def __init__(self, jaxpr: Any, values: dict[Any, Any], call: int, turn: int, ids: Any) -> None:
+        self.jaxpr, self.values = jaxpr, values
+        self.position = 0
+        """The number of the equation that comes next; that of all equations at the end."""
+        self.call, self.turn = call, turn
+        """The number of the call that it is one of the runs of, such as an iteration, and which run."""
+        self.ids = ids
+        """The position in the grid; None for programs within it."""
 
 
 class Core(Agent):
@@ -113,7 +146,14 @@ class Core(Agent):
         self.program = ""
         self.time = 0.0
         self.waiting: Waiting | None = None
-        self.run: Generator[Waiting | None, None, Any]
+        self.run: Generator[Waiting | Stand | None, None, Any]
+        self.levels: list[Level] = []
+        """The programs that it is in, outermost first."""
+        self.n_calls = self.call = 0
+        """How many equations it has run, and the number of the one whose programs it runs next."""
+        self.turns: dict[Any, int] = {}
+        """How often it has run each program of each call."""
+        self.has_ended = False
         self.positions: dict[Any, int] = {}
         """The position along each axis of the mesh."""
         self.visits: dict[Any, int] = {}
@@ -124,6 +164,17 @@ class Core(Agent):
 
     def text(self) -> str:
         return f"{self.name}{self.program}"
+
+    def begins(self, jaxpr: Any, values: dict[Any, Any], ids: Any) -> Level:
+        """Let it stand before the first equation of a program that it runs."""
+        turn = self.turns.get((self.call, jaxpr), 0)
+        self.turns[self.call, jaxpr] = turn + 1
+        self.levels.append(Level(jaxpr, values, self.call, turn, ids))
+        return self.levels[-1]
+
+    def ends(self) -> None:
+        """Let it stand where it called the program that it has run."""
+        self.call = self.levels.pop().call
 
     def note(self, kind: str, start: float, buffer: str = "", n_bytes: int = 0) -> None:
         """Record what it has done from `start` on."""
@@ -158,9 +209,17 @@ class Machine:
     """
 
     def __init__(
-        self, params: InterpretParams, n_devices: int, name: str, *, records: bool = False
+        self,
+        params: InterpretParams,
+        n_devices: int,
+        name: str,
+        *,
+        records: bool = False,
+        journal: Journal | None = None,
     ) -> None:
         self.params, self.n_devices, self.name = params, n_devices, name
+        self.journal = journal
+        """What has effects outside of it, if it is stepped: it pauses before each equation, and may run again."""
         self.finds_races = params.detect_races
         self.is_eager = params.dma_execution_mode == "eager"
         self.records = records
@@ -285,32 +344,41 @@ class Machine:
 
     # Time -----------------------------------------------------------------------------------------------------
 
-    def run(self) -> None:
+    def run(self) -> Steps:
         """Let all cores run to their ends. Raises: CheckError where none can go on."""
         try:
-            self._run()
+            yield from self._run()
+        except GeneratorExit:
+            raise
         except BaseException as error:
             self.failure = error
             raise
         self.current = None
 
-    def _run(self) -> None:
+    def _run(self) -> Steps:
         alive = [*self.cores]
         while alive:
             has_moved = False
             for core in self._in_turn(alive):
+                self.current = core
                 if core.waiting is not None and not core.waiting.ends(core):
                     continue
                 has_moved, core.waiting = True, None
-                self.current = core
                 try:
-                    core.waiting = next(core.run)
+                    while isinstance(found := next(core.run), Stand):
+                        yield core
+                    core.waiting = found
                 except StopIteration:
+                    core.has_ended = True
                     alive.remove(core)
             if not has_moved:
                 self.is_deadlocked, self.current = True, None
                 raise self._deadlock(alive)
         self._check_end()
+
+    def once(self, effect: Callable[[], Any]) -> Any:
+        """What `effect` gives, which happens outside of the machine: when it runs again, what it gave then."""
+        return effect() if self.journal is None else self.journal.once(effect)
 
     def _in_turn(self, cores: Sequence[Core]) -> list[Core]:
         order = range(len(cores)) if self.random is None else self.random.permutation(len(cores))

@@ -114,6 +114,10 @@ class PhaseWait(NamedTuple):
         core.note("wait", start, state.name)
         return True
 
+    def is_met(self) -> bool:
+        """Whether it ends as soon as it is the thread's turn."""
+        return len(self.state.phases) > self.state.waited.get(self.core.number, 0)
+
     def text(self) -> str:
         """What is missing, for messages."""
         state, n = self.state, self.state.waited.get(self.core.number, 0)

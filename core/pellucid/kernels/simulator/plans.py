@@ -34,8 +34,12 @@ class Chunk(NamedTuple):
     results: Sequence[Any]
     cost: int
     """Number of elements that it computes."""
-    equation: Equation
-    """The first one."""
+    equations: Sequence[Equation]
+
+    @property
+    def equation(self) -> Equation:
+        """The first one."""
+        return self.equations[0]
 
 
 class Plan(NamedTuple):
@@ -45,6 +49,8 @@ class Plan(NamedTuple):
     steps: list[Chunk | Equation]
     used: frozenset[Any]
     """The variables that something uses."""
+    positions: dict[Equation, int]
+    """The position of each equation in the program."""
 
 
 def plan_of(jaxpr: Jaxpr) -> Plan:
@@ -82,7 +88,8 @@ def _planned(jaxpr: Jaxpr) -> Plan:
             for program in programs_of(equation):
                 plan_of(getattr(program, "jaxpr", program))
             steps.append(equation)
-    return Plan(jaxpr, steps, frozenset(last_use))
+    positions = {e: i for i, e in enumerate(jaxpr.equations)}
+    return Plan(jaxpr, steps, frozenset(last_use), positions)
 
 
 def _is_pure(equation: Equation) -> bool:
@@ -113,7 +120,7 @@ def _compiled(
         compiled = jit(run).lower(*[a.aval for a in operands]).compile()
     made_avals: list[Any] = [r.aval for e in equations for r in e.results if r not in undefined]
     cost = sum([aval.size for aval in made_avals if hasattr(aval, "size")])
-    return Chunk(compiled, operands, results, int(cost), equations[0])
+    return Chunk(compiled, operands, results, int(cost), equations)
 
 
 def values_of(atoms: Sequence[Any], values: dict[Any, Any]) -> Values:

@@ -72,7 +72,6 @@ class Sweep:
         """What programs have written to arrays that are inputs, too: the region, and which program."""
         n_programs = math.prod(self.grid)
         self.places = [None if m is None else self._places(m, n_programs) for m in kernel.mappings]
-        self.start()
 
     def start(self) -> None:
         """Let cores begin with their programs."""
@@ -206,7 +205,8 @@ class Sweep:
             core.positions = self.positions | dict(zip(self.core_axes, ids, strict=False))
             core.program = self.program_text(ids)
             if recorder is not None:
-                recorder(tuple(map(np.int32, ids)), np.int32(core.core))
+                place = tuple(map(np.int32, ids)), np.int32(core.core)
+                core.machine.once(lambda place=place: recorder(*place))
             for i, mapping in enumerate(kernel.mappings):
                 places = self.places[i]
                 if mapping is None or places is None or refs[i] is self._array(core, i):
@@ -223,7 +223,7 @@ class Sweep:
             copies.wait_for_fetches()
             failure = [np.zeros(kernel.layout.aval.shape, np.int32)] if kernel.sites else []
             inputs = [*kernel.consts, *map(np.int32, ids), *self.bounds, *refs, *failure]
-            yield from run(kernel.body.jaxpr, inputs, core)
+            yield from run(kernel.body.jaxpr, inputs, core, ids)
         for i, block in held.items():
             self._leave(copies, i, block, refs[i])
         copies.wait_for_writes()
