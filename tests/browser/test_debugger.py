@@ -650,3 +650,51 @@ def test_a_stop_in_a_kernel_shows_its_blocks_and_goes_to_another_program(lab: La
     expect(debugger.program.locator(".pl-grid-view canvas")).to_have_count(3)
     lab.screenshots("debugger_kernel")
     debugger.press("terminate")
+
+
+DEVICES = """import os
+os.environ["XLA_FLAGS"] = "--xla_force_host_platform_device_count=4"
+import numpy as np, pellucid as pl
+from pellucid import lax
+from pellucid.experimental import pallas
+from pellucid.experimental.pallas import BlockSpec, pallas_call, tpu
+from pellucid.sharding import PartitionSpec as P
+
+def shift(x_ref, o_ref, send_sem, recv_sem):
+    me = lax.axis_index("ring")
+    right = lax.rem(me + 1, 4)
+    copy = tpu.make_async_remote_copy(x_ref, o_ref, send_sem, recv_sem, right)
+    copy.start()
+    copy.wait()
+
+anywhere, dma = BlockSpec(memory_space=pallas.ANY), tpu.SemaphoreType.DMA
+mesh = pl.make_mesh((4,), ("ring",), axis_types=(pl.sharding.AxisType.Auto,))
+x = np.arange(32, dtype=np.float32).reshape(4, 8)
+shifted = pallas_call(
+    shift, pl.ShapeDtypeStruct((1, 8), np.float32), in_specs=[anywhere], out_specs=anywhere,
+    scratch_shapes=[dma, dma], interpret=tpu.InterpretParams())
+f = pl.jit(pl.shard_map(shifted, mesh=mesh, in_specs=P("ring"), out_specs=P("ring")))"""
+WAIT = 14
+
+
+def test_a_stop_in_a_simulated_kernel_shows_each_device_and_what_it_waits_for(lab: Lab) -> None:
+    lab.page.set_viewport_size({"width": 1600, "height": 1000})
+    lab.open_notebook("devices.ipynb", [DEVICES, "print(f(x)[:, 0].tolist())"])
+    debugger = Debugger(lab)
+    debugger.begin()
+    lab.page.evaluate(WIDEN, 700)
+    debugger.break_at(WAIT)
+    debugger.run()
+    debugger.stack(re.compile(r"shift \(device 0\)"))
+    cores = debugger.program.get_by_role("radio")
+    expect(cores).to_have_count(4)
+    expect(cores.nth(0)).to_contain_text("in flight: copy of `x_ref` in hbm to `o_ref` in hbm of device 1")
+    expect(cores.nth(0)).to_have_attribute("aria-checked", "true")
+    cores.nth(2).click()
+    expect(cores.nth(2)).to_have_attribute("aria-checked", "true")
+    lab.screenshots("debugger_devices")
+    debugger.press("next")
+    debugger.stack(re.compile(r"shift \(device 2\)"))
+    debugger.press("continue")
+    debugger.stack(re.compile(r"shift \(device \d\)"))
+    debugger.press("terminate")

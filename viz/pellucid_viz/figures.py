@@ -15,6 +15,7 @@ from pellucid import analysis, introspect
 from pellucid.introspect import schema
 from pellucid.introspect.errors import ArgumentTypeError
 from pellucid_viz.figure import Figure
+from pellucid_viz.progress import progress
 
 
 def program(x: Any, *, profile: Any = None) -> Any:
@@ -64,17 +65,24 @@ def _origins(record: schema.ProgramRecord) -> list[int]:
     return [id if rows[id] == row else -1 for row, id in enumerate(first)]
 
 
-def lens(function: Callable[..., Any]) -> Callable[..., Figure]:
-    """The stages of a function, linked line by line: source code, jaxpr, StableHLO and optimized HLO.
+def lens(function: Callable[..., Any], *, chip: str | None = None) -> Callable[..., Figure]:
+    """The stages of a function, linked line by line: source code, jaxpr, StableHLO and optimized HLO, and its kernels as devices run them.
 
-    Compiles the function for the arguments if necessary.
+    Compiles the function for the arguments if necessary. For a `chip` such as "v5e" kernels for TPUs have a pane after each pass of TPUs' compiler that
+    changed them: that needs the extra `tpu-aot`, and no TPU. Each kernel is compiled in a process of its own, which takes seconds, and which an
+    interrupt ends. Raises: ArgumentValueError for a chip that isn't known.
 
     >>> figure = lens(lambda x: x * 2.0)(1.0)
     >>> [program.dialect for program in figure.record.programs]
     ['jaxpr', 'stablehlo', 'hlo']
     """
     check_function(function, "lens")
-    return lambda *args: Figure(analysis.lens(function, *args))
+
+    def show(*args: Any) -> Figure:
+        with progress() as report:
+            return Figure(analysis.lens(function, *args, chip=chip, report=report))
+
+    return show
 
 
 def ladder(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections import Counter
 from collections.abc import Callable, Sequence
@@ -23,6 +24,8 @@ from pellucid._machine.transforms.arguments import is_differentiable
 from pellucid.introspect.bodies import programs_within
 from pellucid.introspect.kernel_steps import is_kernel
 from pellucid.introspect.lineage import Made, equations_by_id
+from pellucid.introspect.mosaic_gpu_text import mosaic_gpu_text
+from pellucid.introspect.mosaic_passes import KernelPasses, mosaic_passes
 from pellucid.introspect.program import name_of
 from pellucid.introspect.schema import (
     DiffRecord,
@@ -33,11 +36,18 @@ from pellucid.introspect.schema import (
 )
 from pellucid.introspect.triton_text import Resources, TritonText, triton_text
 from pellucid.kernels import tpu
+from pellucid.kernels.gpu import params as mosaic_gpu
 from pellucid.kernels.triton import language as triton
 
 from .links import link, link_siblings
 from .programs import jaxpr_program, program
-from .stablehlo import mosaic_program, ptx_program, triton_program
+from .stablehlo import (
+    mosaic_gpu_program,
+    mosaic_pass_program,
+    mosaic_program,
+    ptx_program,
+    triton_program,
+)
 
 MAX_KERNELS = 8
 """Maximum number of kernels that a lens shows in the dialects of Triton and of Mosaic."""
@@ -46,11 +56,18 @@ ARCHITECTURE = "9.0"
 
 
 @by_tool
-def lens(function: Callable[..., Any], *args: Any) -> LensRecord:
+def lens(
+    function: Callable[..., Any],
+    *args: Any,
+    chip: str | None = None,
+    report: Callable[[str, float], object] = lambda text, seconds: None,
+) -> LensRecord:
     """A function at each stage for these arguments: jaxpr, StableHLO and optimized HLO, with links between equations.
 
-    The kernels for Triton that it calls follow, each with its PTX and a note of what it needs of an H100 where the extra `gpu-aot` is
-    installed, and those with `tpu.CompilerParams` in Mosaic's dialect, with what they hold in vector memory. Compiles the function if it isn't compiled yet.
+    The kernels for Triton that it calls follow, and those for Hopper GPUs by Mosaic, each with its PTX and a note of what it needs of an H100 where
+    the extra `gpu-aot` is installed, and those with `tpu.CompilerParams` in Mosaic's dialect, with what they hold in vector memory. For a `chip` such as
+    "v5e" each of these has its text after each pass of TPUs' compiler that changed it, where the extra `tpu-aot` is installed; `report` is called
+    with the latest pass and its seconds. Compiles the function if it isn't compiled yet.
 
     >>> record = lens(lambda x: x * 2.0, 1.0)
     >>> [program.dialect for program in record.programs], [link.relation for link in record.links]
@@ -60,7 +77,8 @@ def lens(function: Callable[..., Any], *args: Any) -> LensRecord:
     traced = jitted.trace(*args)  # pyright: ignore[reportFunctionMemberAccess]  # a jitted function has it
     lowered = traced.lower()
     before, middle, after = program(traced), program(lowered), program(lowered.compile())
-    kernels, refusals = _kernel_stages(traced.jaxpr.jaxpr, traced.fun_name)
+    passes = None if chip is None else functools.partial(mosaic_passes, chip=chip, report=report)
+    kernels, refusals = _kernel_stages(traced.jaxpr.jaxpr, traced.fun_name, passes)
     stages = [before, middle, after, *[stage.program for stage in kernels]]
     return LensRecord(
         name=traced.fun_name,
@@ -72,7 +90,7 @@ def lens(function: Callable[..., Any], *args: Any) -> LensRecord:
             *[
                 link(before, each, "lower")
                 for each in stages
-                if each.dialect in ("triton", "mosaic")
+                if each.dialect in ("triton", "mosaic", "mosaic_gpu")
             ],
         ],
         notes=["", "", " ".join(refusals), *[stage.note for stage in kernels]]
@@ -88,10 +106,12 @@ class _Stage(NamedTuple):
     note: str
 
 
-def _kernel_stages(jaxpr: Jaxpr, name: str) -> tuple[list[_Stage], list[str]]:
-    """(the kernels for Triton and for TPUs that a program calls, as devices run them; why others of them can't be lowered).
+def _kernel_stages(
+    jaxpr: Jaxpr, name: str, passes: Callable[[Any], KernelPasses] | None
+) -> tuple[list[_Stage], list[str]]:
+    """(the kernels for GPUs and for TPUs that a program calls, as devices run them; why others of them can't be lowered).
 
-    A kernel for Triton is followed by its PTX if something installed compiles it.
+    A kernel for GPUs is followed by its PTX if something installed compiles it, one for TPUs by its `passes`.
     """
     found: list[list[_Stage]] = []
     refusals: list[str] = []
@@ -103,10 +123,18 @@ def _kernel_stages(jaxpr: Jaxpr, name: str) -> tuple[list[_Stage], list[str]]:
                     if isinstance(kernel.compiler_params, triton.CompilerParams):
                         program = triton_program(kernel, key=f"{name}:triton:{len(found)}")
                         key = f"{name}:ptx:{len(found)}"
-                        found.append(_with_ptx(program, triton_text(kernel), key))
+                        found.append(_with_ptx(program, _triton_code(triton_text(kernel)), key))
+                    elif isinstance(kernel.compiler_params, mosaic_gpu.CompilerParams):
+                        line, key = describe(equation.source), f"{name}:mosaic_gpu:{len(found)}"
+                        program = mosaic_gpu_program(kernel, line, key=key)
+                        text, key = mosaic_gpu_text(kernel, line), f"{name}:ptx:{len(found)}"
+                        code = lambda text=text: (text.assembly().text, text.resources())
+                        found.append(_with_ptx(program, code, key))
                     elif isinstance(kernel.compiler_params, tpu.CompilerParams):
                         line, key = describe(equation.source), f"{name}:mosaic:{len(found)}"
                         found.append([_in_mosaic(*mosaic_program(kernel, line=line, key=key))])
+                        if passes is not None:
+                            _add_passes(found[-1], equation, passes, key)
                 except UnsupportedError as error:
                     refusals.append(" ".join(str(error).split()))
     return [*itertools.chain(*found)], refusals
@@ -122,16 +150,48 @@ def _in_mosaic(program: ProgramRecord, vmem: Sequence[tuple[str, int]]) -> _Stag
     return _Stage(program, f"{total} of VMEM{': ' if parts else ''}{parts}")
 
 
-def _with_ptx(program: ProgramRecord, text: TritonText, key: str) -> list[_Stage]:
-    """A kernel in Triton's dialect with what it needs of a GPU, or why that isn't known, and its PTX if that is known."""
-    found: list[_Stage] = []
+def _add_passes(
+    stages: list[_Stage], equation: Any, passes: Callable[[Any], KernelPasses], key: str
+) -> None:
+    """Let a kernel in Mosaic's dialect be followed by itself after each pass, or its note say why it isn't."""
+    first = stages[0]
     try:
+        found = passes(equation)
+    except UnsupportedError as error:
+        stages[0] = first._replace(note=f"{first.note}; {' '.join(str(error).split())}")
+        return
+    kernel = equation.params.kernel
+    changes = found.passes[1:]  # the first is the module as it is given
+    stages += [
+        _Stage(mosaic_pass_program(kernel, each, key=f"{key}:{i}"), "")
+        for i, each in enumerate(changes)
+    ]
+    says = f"{len(changes)} of {found.count} passes changed it"
+    if found.failure:
+        says += f"; the compiler stopped: {found.failure}"
+    stages[0] = first._replace(note=f"{first.note}; {says}")
+
+
+def _triton_code(text: TritonText) -> Callable[[], tuple[str, Resources]]:
+    """A function that compiles a kernel in Triton's dialect."""
+
+    def compile_it() -> tuple[str, Resources]:
         code = text.assembly(ARCHITECTURE)
-        found.append(_Stage(ptx_program(program.name, code.text, key=key), ""))
-        note = resources_text(text.resources_of(code, ARCHITECTURE))
+        return code.text, text.resources_of(code, ARCHITECTURE)
+
+    return compile_it
+
+
+def _with_ptx(
+    program: ProgramRecord, compile_it: Callable[[], tuple[str, Resources]], key: str
+) -> list[_Stage]:
+    """A kernel as GPUs run it, with what it needs of one, or why that isn't known, and its PTX if that is known."""
+    try:
+        code, needed = compile_it()
     except (UnsupportedError, CompilationError) as error:
-        note = " ".join(str(error).split())
-    return [_Stage(program, note), *found]
+        return [_Stage(program, " ".join(str(error).split()))]
+    ptx = ptx_program(program.name, code, key=key)
+    return [_Stage(program, resources_text(needed)), _Stage(ptx, "")]
 
 
 def resources_text(needed: Resources) -> str:

@@ -12,8 +12,10 @@ from pellucid._machine.ir import Equation, Jaxpr
 from pellucid.introspect import schema
 from pellucid.introspect.columns import ProgramColumns
 from pellucid.introspect.lineage import equation_at, equations_by_id
+from pellucid.introspect.mosaic_passes import MosaicPass
 from pellucid.introspect.spans import SourceSpans
 from pellucid.kernels.buffering import emit_pipeline_p
+from pellucid.kernels.mosaic_gpu.module import lowered as lowered_to_mosaic_gpu
 from pellucid.kernels.mosaic_tpu.module import lowered as lowered_to_mosaic
 from pellucid.kernels.programs import GridKernel
 from pellucid.kernels.targets import TpuChip
@@ -69,6 +71,46 @@ def mosaic_program(
     return writer.write(made.module, listing=True, source_lines=True), made.vmem
 
 
+def mosaic_gpu_program(
+    kernel: GridKernel, line: str | None = None, *, key: str
+) -> schema.ProgramRecord:
+    """The record of a kernel over a grid as a Hopper GPU would run it: in Mosaic's form, a launch of single threads.
+
+    Raises: UnsupportedError for a kernel that can't be lowered to Hopper GPUs.
+    """
+    columns = ProgramColumns(key, kernel.name, "mosaic_gpu")
+    writer = _ModuleWriter(columns, _shown_equations(kernel.body.jaxpr))
+    made = lowered_to_mosaic_gpu(kernel, line)
+    return writer.write(made.module, listing=True, source_lines=True)
+
+
+_OPERATION = re.compile(r"^\s*(?:%[\w:, %#]+ = )?\"?([a-z]\w*(?:\.\w+)+)")
+
+
+def mosaic_pass_program(
+    kernel: GridKernel, found: MosaicPass, *, key: str
+) -> schema.ProgramRecord:
+    """The record of a kernel after a pass of TPUs' compiler: its text, whose operations belong to the kernel's equations."""
+    columns = ProgramColumns(key, f"{kernel.name} after {found.name}", "mosaic")
+    equations, spans = _shown_equations(kernel.body.jaxpr), SourceSpans(columns.string)
+    lines = found.text.split("\n")
+    rows = [-1] * len(lines)
+    for i, (line, id) in enumerate(zip(lines, found.equations, strict=True)):
+        operation, equation = _OPERATION.match(line), equations.get(id)
+        if operation is None or operation[1] == "func.func":
+            continue
+        rows[i] = columns.equation_count
+        columns.equation(
+            columns.equation_count + 1, operation[1], operation_of(operation[1]).kind, [], [], [], [],
+            -1 if equation is None else columns.scope_of(equation.scope),
+            -1 if equation is None else spans.span(equation.source),
+            "", "", () if equation is None else [equation.id],
+        )  # fmt: skip
+    columns.end_body(kernel.name, 0, [], [], [])
+    listing = schema.ListingRecord(text=found.text, line_equations=rows)
+    return columns.record(spans.sources(with_lines=True), spans.columns(), [], listing)
+
+
 def _shown_equations(jaxpr: Jaxpr) -> dict[int, Equation]:
     """The equations that a program shows, by the ids of those that are lowered: pipelines are lowered with buffers, and shown without.
 
@@ -109,7 +151,7 @@ class _ModuleWriter:
 
     def __init__(self, columns: ProgramColumns, equations: dict[int, Equation]) -> None:
         self.columns = columns
-        self.is_kernel = columns.dialect in ("triton", "mosaic")
+        self.is_kernel = columns.dialect in ("triton", "mosaic", "mosaic_gpu")
         self.equations = equations
         self.spans = SourceSpans(columns.string)
         self.values: dict[Any, int] = {}

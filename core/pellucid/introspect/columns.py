@@ -22,11 +22,11 @@ class ProgramColumns:
         self,
         key: str,
         name: str,
-        dialect: Literal["jaxpr", "stablehlo", "hlo", "triton", "ptx", "mosaic"],
+        dialect: Literal["jaxpr", "stablehlo", "hlo", "triton", "ptx", "mosaic", "mosaic_gpu"],
     ) -> None:
         self.key = key
         self.name = name
-        self.dialect: Literal["jaxpr", "stablehlo", "hlo", "triton", "ptx", "mosaic"] = dialect
+        self.dialect: Literal["jaxpr", "stablehlo", "hlo", "triton", "ptx", "mosaic", "mosaic_gpu"] = dialect
         self.values = schema.ValueColumns(name=[], user_name=[], type=[])
         self.equations = schema.EquationColumns(
             id=[], primitive=[], scope=[], span=[], effects=[], operand_counts=[], operands=[],

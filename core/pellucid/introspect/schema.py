@@ -248,12 +248,12 @@ class ListingRecord(Record):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProgramRecord(ViewRecord):
-    """A jaxpr, a StableHLO module, an optimized HLO module, a kernel in Triton's dialect, or its text in PTX, without equations."""
+    """A jaxpr, a StableHLO module, an optimized HLO module, a kernel in the dialect of Triton or of Mosaic for TPUs or GPUs, or its text in PTX, without equations."""
 
     key: str
     """Identifies this program in links and in other records."""
     name: str
-    dialect: Literal["jaxpr", "stablehlo", "hlo", "triton", "ptx", "mosaic"]
+    dialect: Literal["jaxpr", "stablehlo", "hlo", "triton", "ptx", "mosaic", "mosaic_gpu"]
     strings: list[str]
     types: list[TypeRecord]
     meshes: list[MeshRecord]

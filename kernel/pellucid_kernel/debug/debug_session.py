@@ -296,6 +296,12 @@ class DebugSession:
         """The variables of a frame of `core_stack(number)`."""
         return {} if self._simulated is None else self._simulated.variables(frame, number)
 
+    def core_level(self, frame: int, number: int | None = None) -> Any:
+        """The program and position of a frame of `core_stack(number)`; None for no frame."""
+        if self._simulated is None or frame < 0:
+            return None
+        return self._simulated.stack_of(number)[frame].level
+
     def _enter_simulation(self) -> SimulatedCores:
         """Begins the run of the kernel that the next equation simulates."""
         frame = self._stepper.top.frame

@@ -229,14 +229,17 @@ class View:
         depth = frame.frame.level if isinstance(frame, ProgramFrame) else -1
         levels = self.stop.session.levels
         level = levels[depth]
-        jaxpr, position = level.frame.jaxpr, level.frame.position
-        reading = _reading(jaxpr)
         session = self.stop.session
-        current = f"{reading.record.key}:{session.place()}:{session.position}:{session.lane}:{session.cores()}:{len(level.frame.values)}:{session.edits}"
+        jaxpr, position = level.frame.jaxpr, level.frame.position
+        on_core = session.core_level(*_core_place(frame, session))
+        if on_core is not None:
+            jaxpr, position = on_core.jaxpr, on_core.position
+        reading = _reading(jaxpr)
+        current = f"{reading.record.key}:{session.place()}:{position}:{session.position}:{session.lane}:{session.cores()}:{len(level.frame.values)}:{session.edits}"
         if version == current:
             return {"unchanged": True, "version": current}
-        equation = level.frame.equation
-        outer = levels[: levels.index(level)]
+        equation = jaxpr.equations[position] if position < len(jaxpr.equations) else None
+        outer = levels[: levels.index(level) + (on_core is not None)]
         chosen = session.position
         return {
             "version": current,
@@ -245,8 +248,8 @@ class View:
             "equation": None if equation is None else equation.id,
             "position": position,
             "count": len(jaxpr.equations),
-            "isInnermost": level is levels[-1],
-            "iteration": iteration_of(level),
+            "isInnermost": level is levels[-1] and on_core is None,
+            "iteration": None if on_core is not None else iteration_of(level),
             "grid": self._grid_place(frame),
             "cores": [
                 {
@@ -260,7 +263,10 @@ class View:
             ],
             "path": [name_of(each.frame.jaxpr) for each in outer],
             "variables": self._list_arrays(frame),
-            "positions": [str(position) for position in session.positions()],
+            # A core has values of its own, at no position of a `shard_map`.
+            "positions": []
+            if on_core is not None
+            else [str(position) for position in session.positions()],
             "chosen": chosen,
             "batches": session.batch_sizes(),
             "lane": session.lane,
@@ -293,6 +299,15 @@ def iteration_of(level: Level) -> dict[str, Any] | None:
     if call is None or not call.is_loop:
         return None
     return {"run": level.turn[1], "runs": call.slots.runs}
+
+
+def _core_place(
+    frame: ProgramFrame | FrameType | None, session: DebugSession
+) -> tuple[int, int | None]:
+    """(number of a frame in the stack of a simulated core, the core's row); the innermost one of the core that is shown for no frame."""
+    if isinstance(frame, ProgramFrame):
+        return frame.frame.core, frame.core
+    return session.stack()[-1].core if frame is None else -1, None
 
 
 def _cores(session: DebugSession) -> Parts:

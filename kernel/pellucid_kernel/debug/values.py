@@ -88,7 +88,9 @@ def value_text(value: Any, *, waits: bool) -> str:
         if not (waits or is_ready(value)):
             return f"{text}, pending"
         return str(value) if value.size == 1 else text
-    if isinstance(value, (Mapping, list, tuple, set, frozenset)):
+    # Records that say what they are, such as a semaphore, aren't taken for tuples.
+    is_plain = not isinstance(value, tuple) or type(value).__repr__ is tuple.__repr__
+    if isinstance(value, (Mapping, list, tuple, set, frozenset)) and is_plain:
         return _type_text(value)
     text = repr(value)
     return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"

@@ -185,13 +185,13 @@ export interface ListingRecord {
 }
 
 /**
- * A jaxpr, a StableHLO module, an optimized HLO module, a kernel in Triton's dialect, or its text in PTX, without equations.
+ * A jaxpr, a StableHLO module, an optimized HLO module, a kernel in the dialect of Triton or of Mosaic for TPUs or GPUs, or its text in PTX, without equations.
  */
 export interface ProgramRecord {
   /** Identifies this program in links and in other records. */
   readonly key: string;
   readonly name: string;
-  readonly dialect: "jaxpr" | "stablehlo" | "hlo" | "triton" | "ptx" | "mosaic";
+  readonly dialect: "jaxpr" | "stablehlo" | "hlo" | "triton" | "ptx" | "mosaic" | "mosaic_gpu";
   readonly strings: readonly string[];
   readonly types: readonly TypeRecord[];
   readonly meshes: readonly MeshRecord[];

@@ -174,6 +174,7 @@ export const debuggerPlugin: JupyterFrontEndPlugin<void> = {
           await refresh();
         },
         onPosition: position => inBackground(tell('pellucid/position', { position })),
+        onCore: core => inBackground(tell('pellucid/core', { core })),
         onLane: lane => inBackground(tell('pellucid/lane', { lane })),
         onSettings: settings => inBackground(tell('pellucid/settings', settings)),
         onWatch: condition =>

@@ -20,6 +20,7 @@ STAGES = {
     "triton": "Triton",
     "ptx": "PTX",
     "mosaic": "Mosaic",
+    "mosaic_gpu": "Mosaic GPU",
 }
 _MAX_OPEN = 24
 """Maximum number of lines of a program that is shown expanded."""

@@ -50,6 +50,7 @@ function shown(standing: Standing | null = STANDING) {
     onEquation: vi.fn(),
     onIteration: vi.fn(),
     onProgram: vi.fn(),
+    onCore: vi.fn(),
     onGrid: vi.fn(() => Promise.resolve({ ...grids, program: 27 })),
     onOptions: vi.fn(),
     onWatch: vi.fn(),
@@ -301,4 +302,23 @@ test('a stop in a kernel goes to another program of its grid, and shows the bloc
   expect(drawn.querySelector('.pl-grid-program')!.textContent).toContain('Program 27 of 64');
   program.show({ ...STANDING, version: 'v2', grid: null });
   expect(blocks.hidden).toBe(true);
+});
+
+test('the cores of a simulated kernel are a choice, by click and by arrow keys', () => {
+  const { events } = shown({
+    ...STANDING,
+    cores: [
+      { name: 'device 0', line: 14, state: 'next', inFlight: ['copy of `x`'], isChosen: true },
+      { name: 'device 1', line: 12, state: 'waits for 2', inFlight: [], isChosen: false },
+    ],
+  });
+  const [first, second] = document.querySelectorAll<HTMLElement>('[role=radio]');
+  expect(first!.textContent).toBe('device 0line 14next; in flight: copy of `x`');
+  expect([first!.ariaChecked, second!.getAttribute('aria-checked')]).toContain('false');
+  second!.click();
+  expect(events.onCore).toHaveBeenLastCalledWith(1);
+  first!.dispatchEvent(new KeyboardEvent('keydown', { key: 'ArrowDown', bubbles: true }));
+  expect(events.onCore).toHaveBeenCalledTimes(2);
+  stopped!.show({ ...STANDING, version: 'v2' });
+  expect(document.querySelector<HTMLElement>('.pellucid-cores')!.hidden).toBe(true);
 });

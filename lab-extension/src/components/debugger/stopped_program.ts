@@ -7,6 +7,7 @@ import { el } from '../dom';
 import { whole } from '../format';
 import { ProgramExplorer } from '../explorer/program_explorer';
 import { termsStyle } from '../terms';
+import { CoresTable, type StandingCore } from './cores_table';
 import { mount, type Mounted, type ViewOptions } from '../view';
 import {
   VariablesPane,
@@ -34,6 +35,8 @@ export interface Standing extends Choices {
     readonly position: readonly number[];
     readonly sizes: readonly number[];
   } | null;
+  /** What each device, core or thread of a simulated kernel does; empty outside of one. */
+  readonly cores?: readonly StandingCore[];
   /** Names of the programs around it, outermost first. */
   readonly path: readonly string[];
   /** Arrays of the frame. */
@@ -76,6 +79,8 @@ export interface StoppedEvents extends VariablesEvents {
   readonly onIteration: (run: number) => void;
   /** Goes to a program of the kernel. */
   readonly onProgram: (position: readonly number[]) => void;
+  /** Shows another device, core or thread of a simulated kernel, by its row. */
+  readonly onCore: (core: number) => void;
   /** The record of the kernel's grid, at the program that has stopped; null outside of kernels. */
   readonly onGrid: () => Promise<unknown>;
   readonly onOptions: (breakpoint: ListedBreakpoint) => void;
@@ -117,6 +122,7 @@ export class StoppedProgram {
     el('summary', {}, 'Blocks of this program, in its grid'),
     this.gridPlace,
   );
+  private readonly cores = new CoresTable(core => this.events.onCore(core));
   private grid: Mounted | null = null;
   private readonly conditions = el('div', { class: 'pellucid-stopped-breakpoints' });
   private readonly watch = el('input', {
@@ -177,6 +183,7 @@ export class StoppedProgram {
     this.element.append(
       el('style', {}, termsStyle),
       this.place,
+      this.cores.element,
       this.slider,
       this.iterations,
       this.program,
@@ -217,6 +224,7 @@ export class StoppedProgram {
     this.place.textContent = this.describe(standing);
     this.setMoves(standing);
     this.setGrid(standing);
+    this.cores.show(standing.cores ?? []);
     this.variables.show(standing.variables, standing);
     const { explorer } = this;
     explorer?.graph.relabel();
@@ -346,6 +354,7 @@ export class StoppedProgram {
     this.stops.open = true;
     this.isMoving = false;
     this.program.hidden = this.blocks.hidden = true;
+    this.cores.show([]);
     this.variables.show([]);
     this.element.classList.remove('pellucid-is-stopped', 'pellucid-is-moving');
     this.place.textContent =

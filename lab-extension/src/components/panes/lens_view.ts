@@ -21,6 +21,7 @@ const TITLES: Readonly<Record<string, string>> = {
   triton: 'Triton',
   ptx: 'PTX',
   mosaic: 'Mosaic',
+  mosaic_gpu: 'Mosaic GPU',
 };
 
 export class LensView {
@@ -118,12 +119,12 @@ export class LensView {
   }
 }
 
-const KERNEL_DIALECTS: ReadonlySet<string> = new Set(['triton', 'ptx', 'mosaic']);
+const KERNEL_DIALECTS: ReadonlySet<string> = new Set(['triton', 'ptx', 'mosaic', 'mosaic_gpu']);
 
 /** Title of a program; kernels are distinguished by their names. */
 function titleOf({ dialect, name }: Program): string {
   const title = TITLES[dialect] ?? dialect;
-  return KERNEL_DIALECTS.has(dialect) ? `${title}: ${oneLine(name, 30)}` : title;
+  return KERNEL_DIALECTS.has(dialect) ? `${title}: ${oneLine(name, 60)}` : title;
 }
 
 /** Pattern of the line where the text of a stage reaches the function itself. */
@@ -132,6 +133,7 @@ const STARTS: Readonly<Record<string, RegExp>> = {
   hlo: /^ENTRY/,
   triton: /tt\.func/,
   mosaic: /func\.func/,
+  mosaic_gpu: /gpu\.launch/,
   ptx: /\.entry/,
 };
 
