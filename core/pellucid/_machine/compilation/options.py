@@ -66,12 +66,18 @@ def error_for(text: str) -> CompilerOptionError | None:
 
 
 def overrides(
-    options: Sequence[tuple[str, Any]], platform: str, calls: int, largest_contraction: float
+    options: Sequence[tuple[str, Any]],
+    platform: str,
+    calls: int,
+    largest_contraction: float,
+    *,
+    is_brief: bool = False,
 ) -> tuple[tuple[str, Any], ...]:
     """XLA options for one compilation: pellucid's choices, then the user's.
 
     `calls` is the maximum number of calls of any one function of the program. `largest_contraction` is the maximum
-    number of products in one matrix multiplication, including its batch; infinite if one is in a loop.
+    number of products in one matrix multiplication, including its batch; infinite if one is in a loop. `is_brief`
+    says that nothing but the time to compile counts (`lowering/brief_programs.py`).
     """
     chosen = {}
     if platform == "cpu" and calls >= _MIN_KEPT_CALLS:
@@ -80,6 +86,9 @@ def overrides(
         chosen["xla_cpu_opt_preset"] = "CPU_OPT_PRESET_FAST_COMPILE"
     if platform == "cpu" and 0 < largest_contraction <= _MAX_SMALL_CONTRACTION:
         chosen["xla_cpu_experimental_ynn_fusion_type"] = _YNNPACK_WITHOUT_CONTRACTIONS
+    if platform == "cpu" and is_brief:
+        chosen["xla_backend_optimization_level"] = 0
+        chosen["xla_cpu_use_fusion_emitters"] = False
     if config.disable_most_optimizations.value:
         chosen["xla_backend_optimization_level"] = 0
         chosen["xla_llvm_disable_expensive_passes"] = True

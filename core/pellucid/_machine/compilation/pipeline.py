@@ -48,6 +48,7 @@ from pellucid._machine.ir import (
     remove_dead_equations,
     subjaxprs,
 )
+from pellucid._machine.lowering.brief_programs import is_brief
 from pellucid._machine.lowering.module import (
     LoweredModule,
     ModuleOptions,
@@ -345,8 +346,9 @@ def compile_without_devices(lowered: CompilationUnit) -> Any:
 def _compile_options(lowered: CompilationUnit, platform: str, devices: Sequence[Device]):
     request, module = lowered.request, lowered.module
     overrides = xla_options.overrides(
-        request.compiler_options, platform, module.calls, module.largest_contraction
-    )
+        request.compiler_options, platform, module.calls, module.largest_contraction,
+        is_brief=platform == "cpu" and not request.is_partitioned and is_brief(module.module),
+    )  # fmt: skip
     options = compile_options(devices, overrides, is_partitioned=request.is_partitioned)
     for option in (config.exec_time_optimization_effort, config.memory_fitting_effort):
         if option.value == option.default:
