@@ -140,6 +140,15 @@ def test_masked_arrays_are_refused(row) -> None:
             eval(row, names)
 
 
+@pytest.mark.parametrize("mask", [np.ma.nomask, [0, 0]])
+def test_masked_arrays_with_nothing_masked_can_be_copied(mask) -> None:
+    """As netCDF files give them: no mask is lost."""
+    m = np.ma.masked_array(np.array([1, 2], np.int16), mask)
+    for found in (jnp.array(m), jnp.array(m, np.int16), jnp.array([m, m])[1], jnp.array([m[0], 2])):
+        np.testing.assert_array_equal(found, [1, 2])
+    assert jnp.array(m).dtype == np.int16
+
+
 @pytest.mark.parametrize("name", ["pure_callback", "experimental.io_callback"])
 def test_masked_results_of_callbacks_are_refused(name) -> None:
     call = eval(f"pl.{name}", NAMES)

@@ -67,9 +67,9 @@ from pellucid._machine.tracing import (
     context,
     is_array_like,
     operand_lines,
-    refuse_masked_array,
     traced_lines,
     type_of,
+    without_mask,
 )
 from pellucid._machine.tracing.operands import DTYPES_OF_NUMBERS
 from pellucid._machine.xla.arrays import ARRAY_TYPES, Array
@@ -107,13 +107,16 @@ def array(
     dimensions. `device` is a device or a sharding, `out_sharding` a sharding or a PartitionSpec; without `copy`, an
     array stays itself.
     Raises: ArgumentTypeError for texts and other values that aren't numbers, ArgumentValueError and ShapeError for
-    ragged sequences, ArgumentValueError for None and for an `order` other than "K" and "C", DtypeError for an unknown
-    `dtype`, IntegerRangeError for Python integers that the dtype can't hold.
+    ragged sequences, ArgumentValueError for None, for NumPy's masked arrays in which something is masked, and for an
+    `order` other than "K" and "C", DtypeError for an unknown `dtype`, IntegerRangeError for Python integers that the
+    dtype can't hold.
 
     >>> array([[1, 2], [3, 4]])
     Array([[1, 2],
            [3, 4]], dtype=int32)
     """
+    if isinstance(object, np.ma.MaskedArray):
+        object = without_mask(object)
     return _array(object, dtype, copy, order, ndmin, device, out_sharding)
 
 
@@ -216,9 +219,6 @@ def _typed_sequence(x: Any, dtype: Any) -> tuple[Any, Any]:
 
 
 def _host_array(x: Any, leaves: list[Any], dtype: Any) -> np.ndarray:
-    for leaf in leaves:
-        if isinstance(leaf, np.ma.MaskedArray):
-            refuse_masked_array(leaf)
     try:
         return np.asarray(x, dtype=dtype)
     except ValueError as error:
@@ -241,6 +241,8 @@ def _leaves(x: Any) -> list[Any]:
             todo.extend(reversed(item))
         elif type(item) in DTYPES_OF_NUMBERS:
             leaves.append(item)
+        elif isinstance(item, np.ma.MaskedArray):
+            leaves.append(without_mask(item))
         elif is_array_like(item):
             leaves.append(as_operand(item))
         elif hasattr(item, "__array__"):

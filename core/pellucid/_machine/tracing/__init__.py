@@ -63,6 +63,7 @@ from .operands import (
     types_of,
     value_of_literal,
     value_types,
+    without_mask,
 )
 from .staging import (
     Draft,

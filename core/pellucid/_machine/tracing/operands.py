@@ -61,6 +61,13 @@ def refuse_masked_array(x: np.ma.MaskedArray) -> NoReturn:
     )
 
 
+def without_mask(x: np.ma.MaskedArray) -> np.ndarray:
+    """The data of a NumPy masked array; raises ArgumentValueError if an element is masked."""
+    if np.ma.is_masked(x):
+        refuse_masked_array(x)
+    return x.data
+
+
 value_types: set[type] = {*ARRAY_TYPES}
 """Types of arrays and tracers. Tracer classes add themselves."""
 
