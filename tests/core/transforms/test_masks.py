@@ -328,11 +328,78 @@ def test_rows_that_are_left_out_stay_rows() -> None:
 
     weights, x = [np.ones((6, 6), np.float32)] * 3, np.ones((4, 6), np.float32)
     found = _counted(function, weights, x, np.array([True, False, True, True]))
-    assert not {"reduce_or", "or", "and"} & found.keys()
+    # A `select` behind a reshape may be of rows and of elements that `relu` leaves out.
+    assert not {"reduce_or", "or"} & found.keys()
     x[1] = np.nan
     with pl.masked_gradients():
         gradient = pl.jit(pl.grad(function))(weights, x, np.array([True, False, True, True]))
     assert all(np.isfinite(g).all() for g in gradient)
+
+
+def test_rows_that_have_a_live_element_are_counted_once() -> None:
+    """Each stage of a step adds what its rows give to elements that the mask keeps; these rows imply nothing new."""
+
+    def step(y: Any, w: Any, kept: Any) -> Any:
+        a = jnp.tanh(y @ w)
+        b = jnp.tanh((y + a) @ w)
+        return jnp.sum(jnp.where(kept, y + a + b + jnp.tanh((y + b) @ w), y))
+
+    draw = np.random.default_rng(0)
+    y, w, kept = draw.normal(size=(4, 3)), draw.normal(size=(3, 3)), draw.integers(0, 2, (4, 3))
+    kept[1] = 0
+    y, w, kept = y.astype(np.float32), w.astype(np.float32), kept.astype(bool)
+    found = _counted(step, y, w, kept)
+    # The rows, and the columns of the last product, whose elements the mask keeps.
+    assert found["reduce_or"] == 2
+    y[1] = np.nan
+    expected = pl.jacfwd(step, 1)(y, w, kept)
+    assert np.isfinite(expected).all()
+    with pl.masked_gradients():
+        np.testing.assert_allclose(pl.jit(pl.grad(step, 1))(y, w, kept), expected, rtol=1e-4)
+
+
+def test_rows_that_the_program_fixes_are_constants() -> None:
+    def function(w: Any, x: Any) -> Any:
+        valid = (jnp.arange(x.shape[0]) % 4 != 3)[:, None]
+        return jnp.sum(jnp.where(valid, jnp.log(jnp.tanh(x @ w)), 0))
+
+    x = np.ones((8, 3), np.float32)
+    found = _counted(function, np.ones((3, 2), np.float32), x)
+    assert not {"reduce_or", "or"} & found.keys()
+    x[3] = np.nan
+    with pl.masked_gradients():
+        assert np.isfinite(pl.jit(pl.grad(function))(np.ones((3, 2), np.float32), x)).all()
+
+
+def test_rows_stay_apart_in_sums_along_the_others() -> None:
+    """Rows of a normalization don't mix before its gradient is summed over them: one `select` is behind all of it."""
+
+    def function(x: Any, valid: Any) -> Any:
+        centered = x - x.mean(1, keepdims=True)
+        y = centered / jnp.sqrt((centered**2).mean(1, keepdims=True))
+        return jnp.sum(jnp.where(valid, y * np.float32([1, 2, 4]), 0))
+
+    x, valid = np.float32([[1, 2, 5], [7, 7, 7], [0, 4, 1]]), np.array([[True], [False], [True]])
+    assert _counted(function, x, valid)["select_n"] <= 4
+    expected = pl.jacfwd(function)(x, valid)
+    assert np.isfinite(expected).all()
+    with pl.masked_gradients():
+        for gradient in (pl.grad(function), pl.jit(pl.grad(function))):
+            np.testing.assert_allclose(gradient(x, valid), expected, rtol=1e-4, atol=1e-5)
+
+
+def test_what_two_masks_leave_out_together_is_dead() -> None:
+    """Each of two masks that the program fixes keeps a half; what is still to be set to 0 by a third is 0 as well."""
+
+    def function(x: Any, rows: Any) -> Any:
+        at = jnp.arange(4)
+        y = jnp.sum(jnp.where(at < 2, jnp.where(at >= 2, 1 / x, 0), 0) * rows, 1)
+        return jnp.sum(jnp.where(rows[:, 0] > 0, y, 0)) + jnp.sum(x)
+
+    x, rows = np.float32([[0, 1, 2, 3]] * 2), np.float32([[np.inf], [0]])
+    with pl.masked_gradients():
+        for gradient in (pl.grad(function), pl.jit(pl.grad(function))):
+            np.testing.assert_array_equal(gradient(x, rows), np.ones((2, 4)))
 
 
 def test_lines_that_relu_leaves_out_count_as_live() -> None:

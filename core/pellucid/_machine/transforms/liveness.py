@@ -45,6 +45,10 @@ class Known(enum.Enum):
 LIVE, DEAD, ZERO = Known.LIVE, Known.DEAD, Known.ZERO
 KNOWN_SIZE = 1 << 20
 """Largest number of elements of a mask that is computed while tracing, too."""
+FIXED_SIZE = 1 << 14
+"""Largest number of elements of a mask that programs have as a constant."""
+SEARCHED = 64
+"""Largest number of parts that are searched for what implies one: a sum of two terms takes a fixed time at most."""
 
 
 class Part:
@@ -53,7 +57,9 @@ class Part:
     The array is computed on first use, in the trace in which the part was made.
     """
 
-    __slots__ = ("_array", "_compute", "_kept", "_trace", "_whole", "dims", "is_by_value", "known")
+    __slots__ = (
+        "_array", "_compute", "_kept", "_trace", "_whole", "dims", "implied_by", "is_by_value", "known",
+    )  # fmt: skip
 
     def __init__(
         self,
@@ -73,9 +79,13 @@ class Part:
         """The array as well, if the program fixes it."""
         self.is_by_value = is_by_value
         """Whether it is the mask of a `relu` of computed values: lines that it leaves out count as live."""
+        self.implied_by: tuple[tuple[Part, ...], ...] = ()
+        """Parts that together leave no element that this one leaves out, along the same dimensions; several choices."""
 
     def array(self) -> Any:
         """True for live elements, with dimensions `dims`."""
+        if self.known is not None and self.known.size <= FIXED_SIZE:
+            return self.known
         if self._compute is not None:
             with use_trace(self._trace), plumbing("masked"):
                 self._array = self._compute()
@@ -200,8 +210,10 @@ def either(a: Liveness, b: Liveness, x: Any) -> Liveness:
         return a
     if not isinstance(a, Elements) or not isinstance(b, Elements):
         return LIVE
-    # Parts that both terms have aren't merged with others, so that the sums of a residual stream share one mask.
-    common = [part for part in a.parts if part in b.parts]
+    # Parts that both terms have, or that one has and the other one implies, aren't merged with others, so that the sums
+    # of a residual stream share one mask: rows that have a live element, and these elements, are these rows.
+    common = [part for part in a.parts if implies(b.parts, part)]
+    common += [part for part in b.parts if part not in common and implies(a.parts, part)]
     ours, theirs = ([p for p in of_it.parts if p not in common] for of_it in (a, b))
     if not ours or not theirs:
         return elements(common)
@@ -209,10 +221,31 @@ def either(a: Liveness, b: Liveness, x: Any) -> Liveness:
 
     def sum_of_both() -> Part:
         first, second = merge_parts(ours, aval), merge_parts(theirs, aval)
-        return _join(bitwise_or, first, second, aval)
+        joined = _join(bitwise_or, first, second, aval)
+        if joined is not first and joined is not second:
+            joined.implied_by = (*ours,), (*theirs,)
+        return joined
 
     key = "or", tuple(ours), tuple(theirs), aval.shape
     return elements([*common, ours[0].once(key, sum_of_both)])
+
+
+def implies(parts: Sequence[Part], part: Part) -> bool:
+    """Whether elements that are live in each of `parts` are live in `part`, as far as that is found at once."""
+    seen: set[Part] = {*parts}
+
+    def follows(part: Part) -> bool:
+        if part in seen:
+            return part in known
+        if len(seen) >= SEARCHED + len(parts):
+            return False
+        seen.add(part)
+        if any(all(map(follows, choice)) for choice in part.implied_by):
+            known.add(part)
+        return part in known
+
+    known = {*parts}
+    return follows(part)
 
 
 def both(a: Liveness, b: Liveness) -> Liveness:
@@ -296,15 +329,18 @@ def any_along(live: Liveness, axes: Iterable[int], aval: Any) -> Liveness:
     if varying:
         # any over k of (a[i] and b[i, k]) is a[i] and (any over k of b[i, k]).
         key = "any", tuple(varying), frozenset(axes), aval.shape
-        kept.append(varying[0].once(key, lambda: _lines(merge_parts(varying, aval), axes)))
+        kept.append(varying[0].once(key, lambda: _lines(varying, aval, axes)))
     return elements(kept)
 
 
-def _lines(part: Part, axes: set[int]) -> Part:
+def _lines(parts: Sequence[Part], aval: Any, axes: set[int]) -> Part:
+    part = merge_parts(parts, aval)
     gone = tuple([i for i, d in enumerate(part.dims) if d in axes])
     kept = [d for d in part.dims if d not in axes]
     known = None if part.known is None else np.asarray(part.known.any(gone))
-    return Part(lambda: reduce_or(part.array(), gone), kept, known)
+    lines = Part(lambda: reduce_or(part.array(), gone), kept, known)
+    lines.implied_by = ((*parts,),)
+    return lines
 
 
 def move_liveness(live: Liveness, place: Mapping[int, int]) -> Liveness:

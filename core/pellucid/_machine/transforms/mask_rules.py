@@ -11,6 +11,7 @@ Products and quotients by values of the point are set to 0 where the cotangent i
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, TypeAlias
 
@@ -60,6 +61,7 @@ from .liveness import (
     both,
     either,
     elements,
+    implies,
     is_cotangent,
     is_dead,
     merge_parts,
@@ -648,25 +650,78 @@ PRODUCTS: dict[str, ElementwiseRule] = {
     "div": quotient_rule,
     "conv_general_dilated": convolution_rule,
 }
-_ELEMENTWISE = frozenset(
-    ("mul", "div", "neg", "convert_element_type", "select_n", "add_any", "add", "sub")
-)
+_ELEMENTWISE = frozenset(("mul", "div", "convert_element_type", "select_n"))
+_SUMS = frozenset(("add_any", "add", "sub"))
+_MOVING = frozenset(("reshape", "squeeze", "transpose", "broadcast_in_dim"))
 
 
-def keeps_to_elements(
-    primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
-) -> bool:
-    """Whether each live element of a result only depends on live elements."""
-    name = primitive.name
-    if name not in _ELEMENTWISE or not all(
-        dtypes.is_inexact(type_of(x).dtype) for x in operands[-1:]
-    ):
+def put_off(
+    primitive: Primitive,
+    avals: Avals,
+    lives: Sequence[Liveness],
+    dues: Sequence[Liveness],
+    params: Any,
+) -> Sequence[Liveness]:
+    """For each operand which of its dead elements, of those that are still to be set to 0, may have any value in an
+    equation, because no live element of its result depends on them: all of `dues`, or none, which is `LIVE`.
+
+    `neg` isn't among these equations: its operand mostly has another use, so both share one `select`.
+    """
+    name, none = primitive.name, [LIVE] * len(dues)
+    if not all(dtypes.is_inexact(aval.dtype) for aval in avals[-1:]):
+        return none
+    if name == "convert_element_type" and not dtypes.is_inexact(params.new_dtype):
+        return none
+    if name in _ELEMENTWISE:
+        return none if name == "div" and is_cotangent(lives[1]) else dues
+    if name in _SUMS:
+        # A sum is live where one of the terms is, so the other one must be zero there.
+        others = [lives[1], lives[0]]
+        return [
+            due if _implies(live, other, due) else LIVE
+            for live, other, due in strict_zip(lives, others, dues)
+        ]
+    [due, *others] = dues
+    if not isinstance(due, Elements) or any(x is not LIVE for x in others):
+        return none
+    if name == "reduce_sum":
+        is_apart = all({*params.axes}.isdisjoint(part.dims) for part in due.parts)
+        return dues if is_apart else none
+    return dues if name in _MOVING else none
+
+
+def _implies(live: Liveness, other: Liveness, due: Liveness) -> bool:
+    """Whether elements of a term that are live in `other` are live in `due`, which `live` implies."""
+    if due is LIVE or are_same(live, other):
+        return True
+    if not isinstance(other, Elements) or not isinstance(due, Elements):
         return False
-    if name == "convert_element_type":
-        return dtypes.is_inexact(params.new_dtype)
-    if name == "div":
-        return not is_cotangent(lives[1])
-    if name in ("add_any", "add", "sub"):
-        # A sum is live if one of the terms is, so the other one must be zero there.
-        return are_same(lives[0], lives[1])
-    return True
+    return all(implies(other.parts, part) for part in due.parts)
+
+
+def put_behind(
+    primitive: Primitive,
+    kept: Sequence[Liveness],
+    operands: Operands,
+    result: Any,
+    live: Liveness,
+    made: Liveness,
+    params: Any,
+) -> Liveness:
+    """Which elements of a result are to be set to 0, where `kept` of its operands were put off; `made` are due by its rule."""
+    if made is not LIVE:
+        return made
+    if primitive.name == "select_n":
+        # Of several cases: each element is due where the case that it comes from is.
+        return live
+    due = functools.reduce(both, kept)
+    if primitive.name == "reduce_sum":
+        at = [d for d in range(type_of(operands[0]).ndim) if d not in params.axes]
+        return move_liveness(due, {d: i for i, d in enumerate(at)})
+    if primitive.name in _MOVING:
+        aval, shape = type_of(operands[0]), type_of(result).shape
+        groups = groups_of(primitive, aval, type_of(result), params)
+        if groups is None or not isinstance(due, Elements):
+            return live
+        return elements([regroup(p, groups, primitive, aval, shape, params) for p in due.parts])
+    return due

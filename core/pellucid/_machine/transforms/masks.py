@@ -17,7 +17,6 @@ quotients of cotangents by values of the point are wrapped in a `select`. Inner 
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Sequence
 from itertools import compress
 from typing import Any, NamedTuple, TypeAlias
@@ -41,6 +40,7 @@ from .derived import Derived, derivation, stage_open
 from .jvp import concrete_value
 from .liveness import (
     DEAD,
+    FIXED_SIZE,
     LIVE,
     ZERO,
     Elements,
@@ -51,10 +51,11 @@ from .liveness import (
     both,
     elements,
     is_cotangent,
+    is_dead,
     known_array,
     zero_dead,
 )
-from .mask_rules import is_maskable, is_zero, keeps_to_elements, only_case, rule_for
+from .mask_rules import is_maskable, is_zero, only_case, put_behind, put_off, rule_for
 
 
 class Fixed(NamedTuple):
@@ -67,8 +68,6 @@ class Fixed(NamedTuple):
 Kind: TypeAlias = Known | Fixed | str | None
 """Liveness without an array: `ARRAY` if there is one."""
 ARRAY = "array"
-FIXED_SIZE = 1 << 14
-"""Largest number of booleans of a mask that programs within programs have as a constant."""
 
 
 class MaskTracer(Tracer):
@@ -141,6 +140,9 @@ class MaskTrace(Trace):
             # Addends of a live element may be on any device.
             with use_trace(self.parent):
                 return MaskTracer(self, zero_dead(due, x), LIVE)
+        if due is not LIVE and not isinstance(live, Elements):
+            with use_trace(self.parent):
+                x = zero_dead(DEAD if is_dead(live) else due, x)
         return MaskTracer(self, x, live, due=due)
 
     def interpret(self, primitive: Primitive, operands: Operands, params: Any) -> Values:
@@ -153,36 +155,29 @@ class MaskTrace(Trace):
             if primitive.name in _KEEPS_ZEROS and (lives[0] is ZERO or is_zero(values[0])):
                 return self.joined(results, [ZERO] * len(results))
             return results
-        if keeps_to_elements(primitive, operands, lives, params):
-            return self._element_by_element(primitive, operands, lives, params)
-        values = tuple([self.value(x) for x in operands])
+        kept = [LIVE] * len(operands)
+        if any(type(x) is MaskTracer and x._trace is self and x.due is not LIVE for x in operands):
+            dues = [LIVE if self.live(x) is None else x.due for x in operands]
+            kept = put_off(primitive, [*map(type_of, operands)], lives, dues, params)
+        # Dead elements of `kept` don't mix with others in the equation, so they may keep any value.
+        values = tuple(
+            [self.value(x) if due is LIVE else x.value for x, due in strict_zip(operands, kept)]
+        )
         with use_trace(self.parent):
+            case = only_case(primitive, values, lives)
+            if case is not None:
+                # The result is the only case that isn't dead, with the elements dead that `select` doesn't take.
+                i, chosen = case
+                live = both(chosen, lives[i])
+                x = full_as(values[i], 0) if live is DEAD else values[i]
+                return [self._tracer(x, live, both(chosen, kept[i]))]
             if isinstance(primitive, Masked):
                 return self.joined(*primitive.masked(values, lives, params))
             results, lives, due = rule_for(primitive)(primitive, values, lives, params)
+            if any(x is not LIVE for x in kept):
+                [result], [live], [made] = results, lives, due
+                due = [put_behind(primitive, kept, values, result, live, made, params)]
         return self.joined(results, lives, due)
-
-    def _element_by_element(
-        self, primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
-    ) -> Values:
-        # Dead elements don't mix with others here, so they may keep any value.
-        values = [x if self.live(x) is None else x.value for x in operands]
-        due = functools.reduce(
-            both, [LIVE if self.live(x) is None else x.due for x in operands], LIVE
-        )
-        with use_trace(self.parent):
-            kept = only_case(primitive, values, lives)
-            if kept is not None:
-                # The result is the only case that isn't dead, with the elements dead that `select` doesn't take.
-                i, chosen = kept
-                live = both(chosen, lives[i])
-                x = full_as(values[i], 0) if live is DEAD else values[i]
-                return [self._tracer(x, live, both(chosen, operands[i].due))]
-            [result], [live], [made] = rule_for(primitive)(primitive, values, lives, params)
-        if made is LIVE and due is not LIVE:
-            # A `select` of several cases: each element is due where the case that it comes from is.
-            made = live if primitive.name == "select_n" else due
-        return [self._tracer(result, live, made)]
 
     def custom_call(self, call: Any, operands: Operands) -> Values:
         # User rules work on plain values: their results for cotangents are cotangents without known structural zeros.
