@@ -7,6 +7,7 @@ import numpy as np
 
 import pellucid as pl
 import pellucid.numpy as jnp
+from pellucid._machine.linalg.spectrum import divide_spectrum
 from pellucid._machine.xla.compile import compile_only, compile_options
 from pellucid._machine.xla.plugins import topology_devices
 from pellucid.experimental import topologies
@@ -28,6 +29,9 @@ ON_BOTH: dict[str, tuple[Any, list[Any]]] = {
     ),
     "eigh by Jacobi's method": (
         lambda x: linalg.eigh(x, implementation=linalg.EighImplementation.JACOBI), [(4, 4)],
+    ),
+    "a divided spectrum": (
+        lambda x: divide_spectrum(x + jnp.conj(x.mT), linalg.eigh, smallest=4), [(10, 10)],
     ),
     "householder_product": (lambda x: linalg.householder_product(x, x[..., 0, :]), [(2, 6, 3), (3, 3)]),
     "ormqr": (lambda x: linalg.ormqr(x, x[..., 0, :], x), [(2, 6, 3), (3, 3)]),

@@ -79,6 +79,19 @@ def test_options_of_eigh_on_tpus(options: str) -> None:
     assert f'backend_config = "{options}"' in traced.lower(lowering_platforms=("tpu",)).as_text()
 
 
+@pytest.mark.parametrize(
+    ("size", "implementation", "is_divided"),
+    [(256, None, False), (257, None, True), (257, "JACOBI", False), (256, "QDWH", False), (257, "QDWH", True)],
+)  # fmt: skip
+def test_large_matrices_on_tpus(size: int, implementation: str | None, is_divided: bool) -> None:
+    which = None if implementation is None else linalg.EighImplementation[implementation]
+    x = pl.ShapeDtypeStruct((size, size), np.float32)
+    traced = pl.jit(lambda x: linalg.eigh(x, implementation=which)).trace(x)
+    text = traced.lower(lowering_platforms=("tpu",)).as_text()
+    assert "@Eigh" in text
+    assert ("@Qr" in text) is is_divided
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.complex64])
 @pytest.mark.parametrize("left", [False, True])
 @pytest.mark.parametrize("transpose", [False, True])
@@ -106,7 +119,7 @@ def compiled_ahead(platform: str) -> list[str]:
         [sys.executable, str(script), platform],
         capture_output=True,
         text=True,
-        timeout=300,
+        timeout=600,
         check=False,
         env=os.environ | settings | {"PYTHONPATH": os.pathsep.join(sys.path)},
     )
@@ -116,13 +129,13 @@ def compiled_ahead(platform: str) -> list[str]:
 
 
 @pytest.mark.skipif(plugins.tpu_library() is None, reason="no compiler of TPUs is installed: the extra `tpu-aot`")  # fmt: skip
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(700)
 def test_compilation_for_tpus() -> None:
     assert compiled_ahead("tpu") == [*calls_for("tpu")]
 
 
 @pytest.mark.skipif(plugins.cuda_plugin() is None, reason="the CUDA plugin is not installed: the extra `gpu-aot`")  # fmt: skip
-@pytest.mark.timeout(400)
+@pytest.mark.timeout(700)
 def test_compilation_for_gpus() -> None:
     assert compiled_ahead("cuda") == [*calls_for("cuda")]
 

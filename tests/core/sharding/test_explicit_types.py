@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 import pytest
 
+import pellucid as pl
 from pellucid._machine.sharding.errors import (
     IndivisibleError,
     PartitionSpecError,
@@ -63,3 +65,25 @@ def test_out_sharding_must_fit() -> None:
     ]:
         with pytest.raises(error):
             checked_out_spec("f", sharding, shape, mesh)
+
+
+def test_starts_of_some_windows_are_cut(explicit_mesh: Mesh) -> None:
+    """A start that all elements of a batch share is repeated on each device, beside those that are cut."""
+    x = np.arange(64.0, dtype=np.float32).reshape(8, 8)
+    starts = np.arange(8, dtype=np.int32) % 4
+
+    def read(row: Any, start: Any) -> Any:
+        return pl.lax.dynamic_slice(row[None] * row[:, None], (0, start), (2, 3))
+
+    def write(row: Any, start: Any) -> Any:
+        return pl.lax.dynamic_update_slice(
+            row[None] * row[:, None], row[:4].reshape(2, 2), (start, 0)
+        )
+
+    for function in (read, write):
+        expected = pl.vmap(function)(x, starts)
+        with pl.set_mesh(explicit_mesh):
+            cut = [pl.device_put(y, NamedSharding(explicit_mesh, P("x"))) for y in (x, starts)]
+            got = pl.jit(pl.vmap(function))(*cut)
+        assert got.sharding.spec[0] == "x"
+        np.testing.assert_array_equal(got, expected)

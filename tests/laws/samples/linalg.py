@@ -151,6 +151,11 @@ samples = [
     row("svd(x, full_matrices=False)", regular((4, 3), "float64")),
     row("svd(x, full_matrices=False)", regular((4, 3), "complex64"), smooth=False),
     row("svd(x, full_matrices=False)", regular((3, 4), "complex128"), smooth=False),
+    *(
+        row("svd(x, full_matrices=False, algorithm=lax.linalg.SvdAlgorithm.POLAR)", regular(shape, dtype), agrees="no", smooth=dtype == "float32")
+        for shape, dtype in (((4, 3), "float32"), ((2, 3, 4), "float32"), ((3, 3), "complex64"))
+    ),
+    row("eigh(x, implementation=lax.linalg.EighImplementation.QDWH)", positive((3, 3)), agrees="no"),
     row("svd(x)", regular((3, 3))),
     row("svd(x)", regular((4, 3)), wrt=()),
     gpu_only("svd(x, full_matrices=False, algorithm=lax.linalg.SvdAlgorithm.QR)", regular((4, 3))),

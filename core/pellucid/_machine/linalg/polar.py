@@ -1,13 +1,15 @@
-"""The polar decomposition by dynamically weighted Halley iterations, and the singular value decomposition from it."""
+"""The polar decomposition by dynamically weighted Halley iterations."""
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any
 
 import numpy as np
 
 from pellucid._machine.base import ArrayLike, ShapeError
+from pellucid._machine.higher_order.loops import scan
 from pellucid._machine.primitives.arithmetic import (
     abs as absolute,
     add,
@@ -18,19 +20,18 @@ from pellucid._machine.primitives.arithmetic import (
     sub,
 )
 from pellucid._machine.primitives.assembly import concatenate
-from pellucid._machine.primitives.conversion import convert_quietly
+from pellucid._machine.primitives.conversion import convert_quietly, imag, real
 from pellucid._machine.primitives.creation import broadcasted_iota, full_like
 from pellucid._machine.primitives.logical import bitwise_and, eq, le, lt, select_n
-from pellucid._machine.primitives.movement import expand_dims, reduce_sum, rev
+from pellucid._machine.primitives.movement import expand_dims, reduce_sum
 from pellucid._machine.primitives.reduction import reduce_max
-from pellucid._machine.primitives.slicing import slice_in_dim
+from pellucid._machine.primitives.slicing import index_in_dim, slice_in_dim
 from pellucid._machine.tracing import type_of
 from pellucid._machine.xla.arrays import Array
 
 from .cholesky import cholesky
 from .matrices import H, hermitian_part, identity, product, rows
 from .qr import qr
-from .symmetric_eigen import eigh
 from .triangular import triangular_solve
 
 _INT32 = np.dtype(np.int32)
@@ -38,10 +39,15 @@ _LARGEST_CHOLESKY_WEIGHT = 100.0
 """Weights up to this one let an iteration use a Cholesky factor instead of QR (Nakatsukasa and Higham 2013, 3.2)."""
 
 
-def _iteration_weights(eps: float, max_iterations: int) -> list[tuple[float, float, float]]:
-    """Weights (a, b, c) of the iterations that bring singular values from [eps, 1] to 1 (Nakatsukasa, Bai, Gygi 2010)."""
+Weights = list[tuple[float, float, float]]
+
+
+def iteration_weights(least: float, eps: float, max_iterations: int) -> Weights:
+    """Weights (a, b, c) of the iterations that bring singular values from [least, 1] to 1, but for some `eps`.
+
+    Source: Nakatsukasa, Bai and Gygi (2010).
+    """
     weights = []
-    least = eps
     while abs(1 - least) > 4 * eps and len(weights) < max_iterations:
         squared = least * least
         d = (4 * (1 - squared) / squared**2) ** (1 / 3)
@@ -86,42 +92,96 @@ def qdwh(
     eps = float(np.finfo(aval.dtype).eps) if eps is None else float(eps)
     if aval.size == 0:
         return x, product(H(x), x), np.int32(0), np.bool_(True)
-    last = (aval.ndim - 2, aval.ndim - 1)
-    sums = [reduce_max(reduce_sum(absolute(x), (i,)), (aval.ndim - 2,)) for i in last]
-    bound = sqrt(mul(*sums))  # an upper bound of the largest singular value
-    bound = select_n(eq(bound, full_like(bound, 0)), bound, full_like(bound, 1))
-    u = div(x, convert_quietly(expand_dims(bound, last), aval.dtype))
-    before = u
-    weights = _iteration_weights(eps, 10 if max_iterations is None else int(max_iterations))
-    for a, b, c in weights:
-        before, u = u, _halley_step(u, a, b, c)
+    x, scale = divide_by_largest(x)
+    weights = iteration_weights(eps, eps, 10 if max_iterations is None else int(max_iterations))
+    u, before = halley_steps(divide_by_bound(x), weights)
     # One Newton-Schulz step corrects rounding errors.
     half = aval.dtype.type(0.5)
     u = sub(mul(u, aval.dtype.type(1.5)), mul(half, product(u, product(H(u), u))))
     u = hermitian_part(u) if is_hermitian else u
-    h = hermitian_part(product(H(u), x))
+    h = mul(hermitian_part(product(H(u), x)), as_matrices(scale, x))
     change = reduce_max(absolute(sub(u, before)), tuple(range(aval.ndim)))
     tolerance = type_of(change).dtype.type((4 * eps) ** (1 / 3))
     return u, h, np.int32(len(weights)), le(change, tolerance)
 
 
-def _halley_step(u: Array, a: float, b: float, c: float) -> Array:
-    """One weighted Halley iteration: u (a + b uᴴ u) (1 + c uᴴ u)⁻¹."""
-    number = type_of(u).dtype.type
-    n = type_of(u).shape[-1]
-    keep = mul(u, number(b / c))
-    if c > _LARGEST_CHOLESKY_WEIGHT:
-        below = add(full_like(rows(u, n), 0), identity(u, n))
-        stacked = concatenate([mul(u, number(math.sqrt(c))), below], type_of(u).ndim - 2)
-        q = qr(stacked, full_matrices=False)[0]
-        m = type_of(u).shape[-2]
-        low = slice_in_dim(q, m, m + n, axis=type_of(u).ndim - 2)
-        return add(keep, mul(product(rows(q, m), H(low)), number((a - b / c) / math.sqrt(c))))
-    gram = product(H(u), u)
-    factor = cholesky(add(mul(gram, number(c)), identity(u, n)))
+def largest_part(x: Any) -> Array:
+    """The greatest absolute value among the real and imaginary parts of the elements of each matrix in `x`."""
+    parts = [real(x), imag(x)] if type_of(x).dtype.kind == "c" else [x]
+    last = (type_of(x).ndim - 2, type_of(x).ndim - 1)
+    return functools.reduce(greater, [reduce_max(absolute(part), last) for part in parts])
+
+
+def divide_by_largest(x: Any) -> tuple[Array, Array]:
+    """The matrices in `x`, each divided by its `largest_part`, and the divisors; those of zeros are 1.
+
+    Sums and products of what is at most 1 stay in the range of the dtype, and are no subnormal numbers.
+    """
+    return _divide(x, largest_part(x))
+
+
+def divide_by_bound(x: Array) -> Array:
+    """The matrices in `x`, of elements of at most 1, each divided by an upper bound of its greatest singular value."""
+    return _divide(x, _norm_bound(x))[0]
+
+
+def _divide(x: Array, divisor: Array) -> tuple[Array, Array]:
+    divisor = select_n(eq(divisor, full_like(divisor, 0)), divisor, full_like(divisor, 1))
+    return div(x, as_matrices(divisor, x)), divisor
+
+
+def as_matrices(x: Array, like: Array) -> Array:
+    """Numbers, one for each matrix in `like`, with two more axes and its dtype."""
+    ndim = type_of(x).ndim
+    return convert_quietly(expand_dims(x, (ndim, ndim + 1)), type_of(like).dtype)
+
+
+def _norm_bound(x: Array) -> Array:
+    """The geometric mean of the greatest sums of rows and of columns, an upper bound of the greatest singular value."""
+    ndim = type_of(x).ndim
+    sums = [reduce_max(reduce_sum(absolute(x), (i,)), (ndim - 2,)) for i in (ndim - 2, ndim - 1)]
+    return sqrt(mul(*sums))
+
+
+def halley_steps(u: Array, weights: Weights, *, is_hermitian: bool = False) -> tuple[Array, Array]:
+    """The results of the last weighted Halley iteration and of that before, u (a + b uᴴ u) (1 + c uᴴ u)⁻¹.
+
+    Weights decrease; the first ones need QR. Iterations of a kind are a loop, as compilers of TPUs take a minute for each QR.
+    """
+    before = u
+    for step, some in (
+        (_step_by_qr, [w for w in weights if w[2] > _LARGEST_CHOLESKY_WEIGHT]),
+        (_step_by_cholesky, [w for w in weights if w[2] <= _LARGEST_CHOLESKY_WEIGHT]),
+    ):
+        if not some:
+            continue
+        factors = np.array([(b / c, math.sqrt(c), a - b / c) for a, b, c in some])
+
+        def iterate(
+            pair: tuple[Array, Array], factors: Any, step: Any = step
+        ) -> tuple[tuple[Array, Array], tuple[()]]:
+            u = step(pair[0], *(index_in_dim(factors, i, keepdims=False) for i in range(3)))
+            return (hermitian_part(u) if is_hermitian else u, pair[0]), ()
+
+        (u, before), _ = scan(iterate, (u, before), factors.astype(type_of(u).dtype))
+    return u, before
+
+
+def _step_by_qr(u: Array, kept: Any, root: Any, changed: Any) -> Array:
+    m, n = type_of(u).shape[-2:]
+    last = type_of(u).ndim - 1
+    below = add(full_like(rows(u, n), 0), identity(u, n))
+    q, _ = qr(concatenate([mul(u, root), below], last - 1), full_matrices=False)
+    low = slice_in_dim(q, m, m + n, axis=last - 1)
+    return add(mul(u, kept), mul(product(rows(q, m), H(low)), div(changed, root)))
+
+
+def _step_by_cholesky(u: Array, kept: Any, root: Any, changed: Any) -> Array:
+    gram = mul(product(H(u), u), mul(root, root))
+    factor = cholesky(add(gram, identity(u, type_of(u).shape[-1])))
     solved = triangular_solve(factor, u, lower=True, transpose_a=True, conjugate_a=True)
     solved = triangular_solve(factor, solved, lower=True)
-    return add(keep, mul(solved, number(a - b / c)))
+    return add(mul(u, kept), mul(solved, changed))
 
 
 def _cut(x: ArrayLike, shape: tuple[Any, Any]) -> Array:
@@ -135,26 +195,6 @@ def _cut(x: ArrayLike, shape: tuple[Any, Any]) -> Array:
         for i, size in enumerate(shape)
     ]
     return select_n(bitwise_and(*inside), full_like(x, 0), x)
-
-
-def svd_by_polar(x: Array, *, full_matrices: bool, compute_uv: bool) -> list[Array]:
-    """[s, u, vᴴ], or [s], by the eigenvalues of the Hermitian factor of the polar decomposition."""
-    *_, m, n = type_of(x).shape
-    if m < n:
-        s, *vectors = svd_by_polar(H(x), full_matrices=full_matrices, compute_uv=compute_uv)
-        return [s, *map(H, reversed(vectors))]
-    unitary, hermitian, _, _ = qdwh(x)
-    v, s = eigh(hermitian)
-    last = type_of(s).ndim - 1
-    s, v = rev(s, (last,)), rev(v, (last + 1,))
-    s = greater(s, full_like(s, 0))
-    if not compute_uv:
-        return [s]
-    u = product(unitary, v)
-    if full_matrices and m > n:
-        rest = qr(u, full_matrices=True)[0]
-        u = concatenate([u, slice_in_dim(rest, n, m, axis=last + 1)], last + 1)
-    return [s, u, H(v)]
 
 
 __all__ = ["qdwh"]

@@ -5,8 +5,22 @@ from __future__ import annotations
 import enum
 from typing import Any, NamedTuple
 
-from pellucid._machine.base import ArgumentValueError, ArrayLike, MissingRule, smaller
-from pellucid._machine.primitives.arithmetic import add, div, mul, sub
+from pellucid._machine.base import (
+    ArgumentValueError,
+    ArrayLike,
+    MissingRule,
+    known_at_least,
+    smaller,
+)
+from pellucid._machine.primitives.arithmetic import (
+    abs as absolute,
+    add,
+    div,
+    max as greater,
+    mul,
+    sub,
+)
+from pellucid._machine.primitives.assembly import concatenate
 from pellucid._machine.primitives.conversion import (
     complex as complex_of,
     convert_quietly,
@@ -14,8 +28,8 @@ from pellucid._machine.primitives.conversion import (
     real,
 )
 from pellucid._machine.primitives.creation import full_like
-from pellucid._machine.primitives.logical import eq
-from pellucid._machine.primitives.movement import broadcast_in_dim
+from pellucid._machine.primitives.logical import eq, select_n
+from pellucid._machine.primitives.movement import broadcast_in_dim, expand_dims, rev
 from pellucid._machine.primitives.slicing import slice_in_dim
 from pellucid._machine.tracing import bind, type_of
 from pellucid._machine.xla.arrays import Array
@@ -32,13 +46,15 @@ from .matrices import (
     matrix_aval,
     product,
     real_of,
+    rows,
     scale_columns,
     where_in_matrix,
     without_info,
 )
 from .native import INT32, boolean, byte, gpu_name, lapack_name, native
-from .polar import svd_by_polar
-from .symmetric_eigen import eigenvalue_gaps, slice_last_axis
+from .polar import divide_by_largest, qdwh
+from .qr import qr
+from .symmetric_eigen import eigenvalue_gaps, eigh, slice_last_axis
 
 
 class SvdAlgorithm(enum.Enum):
@@ -54,7 +70,7 @@ class SvdAlgorithm(enum.Enum):
     JACOBI = "Jacobi"
     """cuSOLVER's `gesvdj`."""
     POLAR = "polar"
-    """Algorithms of the polar decomposition: cuSOLVER's `gesvdp`, and that of TPUs."""
+    """By the polar decomposition: cuSOLVER's `gesvdp`, elsewhere `qdwh` and `eigh`; that of TPUs."""
     DIVIDE_AND_CONQUER = "divide_and_conquer"
     """LAPACK's `gesdd`."""
 
@@ -62,7 +78,6 @@ class SvdAlgorithm(enum.Enum):
 _PLATFORMS: dict[SvdAlgorithm | None, tuple[str, ...]] = {
     SvdAlgorithm.QR: ("cpu", "cuda", "rocm"),
     SvdAlgorithm.JACOBI: ("cuda", "rocm"),
-    SvdAlgorithm.POLAR: ("cuda", "tpu"),
     SvdAlgorithm.DIVIDE_AND_CONQUER: ("cpu",),
 }
 MAX_JACOBI_SIZE = 1024
@@ -161,11 +176,13 @@ class Svd(MatrixPrimitive[SvdParams]):
 
     def definition(self, operands, params, platform):
         [x] = operands
-        if platform == "cpu":
+        is_polar = params.algorithm is SvdAlgorithm.POLAR and platform != "cuda"
+        if is_polar or platform == "tpu":
+            parts = _svd_by_polar(
+                x, full_matrices=params.full_matrices, compute_uv=params.compute_uv
+            )
+        elif platform == "cpu":
             parts = _svd_on_cpu(x, params)
-        elif platform == "tpu":
-            uv, full = params.compute_uv, params.full_matrices
-            parts = svd_by_polar(x, full_matrices=full, compute_uv=uv)
         else:
             parts = _svd_on_gpu(x, params, platform)
         subset = params.subset_by_index
@@ -212,6 +229,43 @@ def _svd_on_cpu(x: Array, params: SvdParams) -> list[Array]:
     parts = native(lapack_name(routine, x), [x], results, len(batch), config, [(0, 0)])
     parts = without_info(parts[1:])
     return parts if params.compute_uv else parts[:1]
+
+
+def _svd_by_polar(x: Array, *, full_matrices: bool, compute_uv: bool) -> list[Array]:
+    """[s, u, vᴴ], or [s], by the eigenvalues of the Hermitian factor of the polar decomposition."""
+    *_, m, n = type_of(x).shape
+    if not known_at_least(m, n):
+        s, *vectors = _svd_by_polar(H(x), full_matrices=full_matrices, compute_uv=compute_uv)
+        return [s, *map(H, reversed(vectors))]
+    last = type_of(x).ndim - 1
+    x, scale = divide_by_largest(x)
+    basis = None
+    if m != n:
+        basis, x = qr(x, full_matrices=full_matrices and compute_uv)
+        x = rows(x, n)
+    unitary, hermitian, _, _ = qdwh(x)
+    v, s = eigh(hermitian)
+    s, v = rev(s, (last - 1,)), rev(v, (last,))
+    s = mul(greater(s, full_like(s, 0)), expand_dims(scale, (last - 1,)))
+    if not compute_uv:
+        return [s]
+    # Columns of singular values that are 0, next to the greatest, are short: only their directions mean something, or
+    # nothing. Those before them are orthonormal, so that the first ones of `u` are theirs, but for signs.
+    u, r = qr(product(unitary, v), full_matrices=False)
+    u = mul(u, expand_dims(_phases(diagonal_of(r)), (last - 1,)))
+    if basis is not None:
+        first = product(columns(basis, n), u)
+        rest = slice_in_dim(basis, n, type_of(basis).shape[-1], axis=last)
+        u = concatenate([first, rest], last)
+    return [s, u, H(v)]
+
+
+def _phases(x: Array) -> Array:
+    """x / |x|, 1 where x is 0."""
+    size = absolute(x)
+    is_zero = eq(size, full_like(size, 0))
+    divisor = convert_quietly(select_n(is_zero, size, full_like(size, 1)), type_of(x).dtype)
+    return select_n(is_zero, div(x, divisor), full_like(x, 1))
 
 
 def _svd_on_gpu(x: Array, params: SvdParams, platform: str) -> list[Array]:

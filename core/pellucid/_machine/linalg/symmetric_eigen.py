@@ -31,6 +31,7 @@ from .matrices import (
     without_info,
 )
 from .native import INT32, boolean, byte, gpu_name, lapack_name, native
+from .spectrum import SMALLEST_DIVIDED, divide_spectrum
 
 
 class EighImplementation(enum.Enum):
@@ -45,9 +46,11 @@ class EighImplementation(enum.Enum):
     JACOBI = "jacobi"
     """On GPUs and TPUs."""
     QDWH = "qdwh"
-    """Spectral divide and conquer; not available on any platform yet."""
+    """Division of the spectrum by polar factors, on every platform; TPUs use it above 256 rows, and Jacobi's below."""
 
 
+_DIVIDE = (EighImplementation.QDWH,)
+_DIVIDE_ON_TPUS = (None, EighImplementation.QDWH)
 _CUSOLVER = {None: 0, EighImplementation.QR: 1, EighImplementation.JACOBI: 2}
 
 
@@ -72,7 +75,8 @@ class Eigh(MatrixPrimitive[EighParams]):
                 return PLATFORMS_OF_LIBRARIES
             case EighImplementation.JACOBI:
                 return ("cuda", "rocm", "tpu")
-        return ()
+            case EighImplementation.QDWH:
+                return None
 
     def abstract_eval(self, avals, params):
         [x] = avals
@@ -106,6 +110,11 @@ class Eigh(MatrixPrimitive[EighParams]):
         [x] = operands
         aval = type_of(x)
         *batch, n, _ = aval.shape
+        algorithms = _DIVIDE_ON_TPUS if platform == "tpu" else _DIVIDE
+        # Windows of blocks have sizes, so matrices of symbolic ones are decomposed at once.
+        has_sizes = all(type(size) is int for size in aval.shape)
+        if params.algorithm in algorithms and has_sizes and n > SMALLEST_DIVIDED:
+            return self._divide(x, params)
         results = [(aval.shape, aval.dtype), ((*batch, n), real_of(aval))]
         if platform == "tpu":
             options = f"{int(params.lower)},{int(params.sort_eigenvalues)},100,1e-6"
@@ -117,9 +126,20 @@ class Eigh(MatrixPrimitive[EighParams]):
                 config = f"mode = {byte('V')}, uplo = {byte('L' if params.lower else 'U')}"
             else:
                 target = gpu_name("cusolver_syevd_ffi", platform)
-                algorithm = _CUSOLVER[params.algorithm]
+                algorithm = _CUSOLVER.get(params.algorithm, 0)
                 config = f"algorithm = {algorithm} : ui8, lower = {boolean(params.lower)}"
             pair = without_info(native(target, operands, results, len(batch), config, [(0, 0)]))
+        return [slice_last_axis(y, params.subset_by_index) for y in pair]
+
+    def _divide(self, x: Array, params: EighParams) -> list[Array]:
+        """The results by a division of the spectrum, down to matrices that the platform decomposes at once."""
+
+        def solve(small: Array) -> tuple[Array, Array]:
+            vectors, values = bind(self, small, params=EighParams(None, True, True, None))
+            return vectors, values
+
+        whole = hermitian_from(x, lower=params.lower)
+        pair = divide_spectrum(whole, solve, subset=params.subset_by_index)
         return [slice_last_axis(y, params.subset_by_index) for y in pair]
 
 

@@ -278,10 +278,7 @@ class _Window(JointlyLinear[P]):
             dtype = type_of(starts[0]).dtype if starts else np.dtype(np.int32)
             starts = insert_at(starts, dim, dtype.type(0))
             return bind(self, *aligned, *starts, params=params), [dim]
-        columns = [
-            broadcast_in_dim(s, (axis.size, 1), () if d is None else (0,))
-            for s, d in strict_zip(starts, dims[n:])
-        ]
+        columns = [expand_dims(s, (1,)) for s in aligned_at_one_dim(axis, starts, dims[n:])[0]]
         x, *update = arrays
         axes = tuple(range(ndim))
         primitive, general = self.at_index_vectors(axes, params)
