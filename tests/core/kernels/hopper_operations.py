@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+
 import numpy as np
 
 import pellucid as pl
@@ -9,6 +11,7 @@ import pellucid.numpy as jnp
 from pellucid import lax
 from pellucid.experimental import pallas
 from pellucid.experimental.pallas import mosaic_gpu, pallas_call
+from pellucid.experimental.pallas.ops.gpu import attention_mgpu, hopper_matmul_mgpu
 from tests.core.kernels.hopper_threads import numbers
 
 F32 = np.float32
@@ -201,14 +204,29 @@ def added_at_once():
     return run, (np.arange(48, dtype=np.int32), np.zeros(32, np.int32))
 
 
+def attention_of_library():
+    """`ops.gpu.attention_mgpu`, causal, with groups of heads."""
+    config = attention_mgpu.TuningConfig(64, 128, 2, causal=True)
+    q, k, v = [numbers((1, 128, h, 128), BF16, i) for i, h in enumerate((2, 1, 1))]
+    return functools.partial(attention_mgpu.attention_by_kernel, config), (q, k, v)
+
+
+def product_of_library(dimension=hopper_matmul_mgpu.MatmulDimension.N):
+    """`ops.gpu.hopper_matmul_mgpu`."""
+    config = hopper_matmul_mgpu.TuningConfig(64, 128, 64, 4, wg_dimension=dimension)
+    a, b = numbers((128, 256), BF16), numbers((256, 256), BF16, 1)
+    return functools.partial(hopper_matmul_mgpu.product_by_kernel, config), (a, b)
+
+
 OPERATIONS = {
     f.__name__: f
     for f in (
         softmax_product, product_without_swizzle, pipeline_without_swizzle, blocks_without_swizzle, stacked, cumulative,
-        tested, at_positions, added_at_once,
+        tested, at_positions, added_at_once, attention_of_library, product_of_library,
     )
 }  # fmt: skip
 OPERATIONS |= {
+    "product_of_library_by_rows": lambda: product_of_library(hopper_matmul_mgpu.MatmulDimension.M),
     "product_of_values": lambda: product("ij,jk->ik", numbers((64, 64), BF16), numbers((64, 32), BF16, 1), kind((64, 32))),
     "product_of_transposed": lambda: product("ki,nk->in", numbers((32, 128), np.float16), numbers((24, 32), np.float16, 1), kind((128, 24), np.float16)),
     "product_of_integers": lambda: product("ij,jk->ik", integers((64, 32), np.int8), integers((32, 16), np.int8, 1), kind((64, 16))),

@@ -27,7 +27,10 @@ from tests.core.kernels.hopper_operations import OPERATIONS, kind, rounded_produ
 from tests.core.kernels.hopper_threads import THREADS, plain_attention, tiles
 
 ALL = KERNELS | PRODUCTS | THREADS | OPERATIONS
-SPECIALIZED = {"specialized_matmul", "wide_matmul", "specialized_attention", "causal_attention"}
+SPECIALIZED = {
+    "specialized_matmul", "wide_matmul", "specialized_attention", "causal_attention", "attention_of_library",
+    "product_of_library", "product_of_library_by_rows",
+}  # fmt: skip
 
 
 def kernel_of(function, *args):
