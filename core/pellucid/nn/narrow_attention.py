@@ -123,7 +123,7 @@ class _NarrowAttention(Primitive[NarrowAttentionParams]):
             query, value = ctx.avals_in[0], ctx.avals_in[2]
             check_gpu(Form(query.shape[-1], value.shape[-1], is_narrow=True), ctx.options.gpu)
         function = self.by_cudnn if ctx.platform == "cuda" else self.plain
-        return ctx.from_python(function, operands, (params,))
+        return ctx.from_python(function, operands, (params,), has_layouts=False)
 
     by_cudnn: Callable[..., list[Any]]
     plain: Callable[..., list[Any]]

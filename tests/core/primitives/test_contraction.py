@@ -1,10 +1,13 @@
 """Dimension numbers, dtypes and precision of products."""
 
+import re
+
 import ml_dtypes
 import numpy as np
 import pytest
 
 import pellucid
+import pellucid.numpy as jnp
 from pellucid import lax
 from pellucid._machine.base import config
 from pellucid._machine.base.errors import CompilationError, DtypeError
@@ -391,3 +394,112 @@ def test_rows_of_each_position_of_a_mesh_are_multiplied_in_groups_and_back():
         ],
     ):
         np.testing.assert_array_equal(mapped(lhs, matrices, sizes), plain(lhs, matrices, sizes))
+
+
+# Over Explicit axes ------------------------------------------------------------------------------------------------
+
+ROWS = np.random.default_rng(0).normal(size=(8, 4)).astype(np.float32)
+STACK = np.random.default_rng(1).normal(size=(2, 4, 8)).astype(np.float32)
+OTHERS = np.random.default_rng(2).normal(size=(8, 6)).astype(np.float32)
+GROUPS = np.array([3, 4], np.int32)
+P = pellucid.P
+
+
+@pytest.fixture
+def explicit_mesh():
+    mesh = pellucid.make_mesh((2, 2), ("x", "y"), (pellucid.sharding.AxisType.Explicit,) * 2)
+    with pellucid.set_mesh(mesh):
+        yield mesh
+
+
+def square(function):
+    return lambda *xs: (function(*xs) ** 2).sum()
+
+
+@pytest.mark.parametrize(
+    ("of_rows", "of_matrices", "stated", "expected"),
+    [
+        (P(), P(), None, P(None, None)),
+        (P(), P(None, None, "x"), None, P(None, "x")),
+        (P(), P(None, None, ("x", "y")), P(None, "x"), P(None, "x")),
+        (P(None, "x"), P(None, "x"), P(), P(None, None)),
+        (P(None, "x"), P(None, "x", "y"), P("x"), P("x", None)),
+        (P("x"), P(), P("x"), P("x", None)),
+        (P(), P("x"), P(None, "y"), P(None, "y")),
+    ],
+)  # fmt: skip
+def test_layouts_of_ragged_products(explicit_mesh, of_rows, of_matrices, stated, expected):
+    function = lambda x, y: lax.ragged_dot(x, y, GROUPS, out_sharding=stated)
+    operands = pellucid.device_put(ROWS, of_rows), pellucid.device_put(STACK, of_matrices)
+    found = pellucid.jit(function)(*operands)
+    assert pellucid.typeof(found).sharding.spec == expected
+    plain = lambda x, y: lax.ragged_dot(x, y, GROUPS)
+    slopes = pellucid.jit(pellucid.grad(square(function), (0, 1)))(*operands)
+    for slope, operand in zip(slopes, operands, strict=True):
+        assert pellucid.typeof(slope).sharding.spec == pellucid.typeof(operand).sharding.spec
+    with pellucid.set_mesh(None):
+        wanted = plain(ROWS, STACK), *pellucid.grad(square(plain), (0, 1))(ROWS, STACK)
+    for x, y in zip((found, *slopes), wanted, strict=True):
+        np.testing.assert_allclose(np.asarray(x), np.asarray(y), rtol=1e-5, atol=1e-5)
+
+
+def test_layouts_of_products_over_groups_and_of_batches(explicit_mesh):
+    dims = lax.RaggedDotDimensionNumbers((((0,), (0,)), ((), ())), [0], [])
+    operands = pellucid.device_put(ROWS, P(None, "x")), pellucid.device_put(OTHERS, P(None, "y"))
+    found = lax.ragged_dot_general(*operands, GROUPS, dims)
+    assert pellucid.typeof(found).sharding.spec == P(None, "x", "y")
+    wanted = np.stack([ROWS[:3].T @ OTHERS[:3], ROWS[3:7].T @ OTHERS[3:7]])
+    np.testing.assert_allclose(np.asarray(found), wanted, rtol=1e-5, atol=1e-5)
+    slopes = pellucid.grad(square(lambda x, y: lax.ragged_dot_general(x, y, GROUPS, dims)), (0, 1))(*operands)  # fmt: skip
+    assert [pellucid.typeof(x).sharding.spec for x in slopes] == [P(None, "x"), P(None, "y")]
+    # Axes of batches, whose groups may differ.
+    batches = [np.stack([x, x[::-1]]) for x in (ROWS, STACK, GROUPS)]
+    placed = [pellucid.device_put(x, P("y", *rest)) for x, rest in zip(batches, [(), (None, None, "x"), ()], strict=True)]  # fmt: skip
+    found = pellucid.vmap(lax.ragged_dot)(*placed)
+    assert pellucid.typeof(found).sharding.spec == P("y", None, "x")
+    for i in range(2):
+        np.testing.assert_allclose(np.asarray(found)[i], multiply_rows(*(x[i] for x in batches)), rtol=1e-5, atol=1e-5)  # fmt: skip
+
+
+def multiply_rows(x, y, sizes):
+    groups = np.repeat(np.arange(len(sizes)), sizes)
+    return np.stack([*(row @ y[g] for row, g in zip(x, groups, strict=False)), *np.zeros((len(x) - len(groups), y.shape[2]))])  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("of_rows", "of_matrices", "stated", "message"),
+    [
+        (P("x"), P(), None, "must not be sharded"),
+        (P(), P("x"), None, "must not be sharded"),
+        (P(None, "x"), P(None, "x"), None, "contracting dimensions are sharded"),
+        (P(None, "x"), P(None, "x"), P(unreduced={"x"}), "can't take or give addends"),
+        (P(reduced={"x"}), P(), None, "can't take or give addends"),
+    ],
+)
+def test_layouts_that_ragged_products_refuse(explicit_mesh, of_rows, of_matrices, stated, message):
+    operands = pellucid.device_put(ROWS, P()), pellucid.device_put(STACK, of_matrices)
+    operands = pellucid.reshard(operands[0], of_rows), operands[1]
+    with pytest.raises(pellucid.errors.ShardingTypeError, match=message):
+        lax.ragged_dot(*operands, GROUPS, out_sharding=stated)
+
+
+def test_layouts_of_scaled_products(explicit_mesh):
+    x, y = (jnp.asarray(v, "bfloat16") for v in (ROWS, STACK[0]))
+    scale = jnp.ones((8, 2))
+    found = lax.scaled_dot(pellucid.device_put(x, P("x")), pellucid.device_put(y, P(None, "y")), lhs_scale=pellucid.device_put(scale, P("x")))  # fmt: skip
+    assert pellucid.typeof(found).sharding.spec == P("x", "y")
+    with pytest.raises(pellucid.errors.ShardingTypeError, match="must not be sharded"):
+        lax.scaled_dot(pellucid.device_put(x, P(None, "x")), y, lhs_scale=scale)
+
+
+@pytest.mark.parametrize("platform", ["cuda", "tpu"])
+def test_text_of_ragged_products(platform):
+    gradient = pellucid.jit(pellucid.grad(square(lambda x, y: lax.ragged_dot(x, y, GROUPS)), (0, 1)))  # fmt: skip
+    text = gradient.trace(ROWS, STACK).lower(lowering_platforms=(platform,)).as_text()
+    numbers = re.findall(r"chlo\.ragged_dot.*?#chlo\.ragged_dot<(.*?)>", text, re.DOTALL)
+    # The product, the cotangents of the matrices and of the rows.
+    assert [" ".join(n.split()) for n in numbers] == [
+        "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [1], lhs_ragged_dimensions = [0], rhs_group_dimensions = [0]",
+        "lhs_contracting_dimensions = [0], rhs_contracting_dimensions = [0], lhs_ragged_dimensions = [0]",
+        "lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [2], lhs_ragged_dimensions = [0], rhs_group_dimensions = [0]",
+    ]  # fmt: skip

@@ -13,6 +13,7 @@ from hypothesis import assume, given, settings, strategies as st
 
 import pellucid as pl
 from pellucid import lax
+from pellucid._machine.ir import Primitive, Traits, shaped_array
 from pellucid._machine.ir.factors import regrouping
 from pellucid._machine.ir.primitive import params_of, registry
 from pellucid._machine.sharding.current_mesh import use_abstract_mesh
@@ -22,6 +23,7 @@ from pellucid._machine.sharding.hlo_shardings import tiles_of
 from pellucid._machine.sharding.mesh import AbstractMesh, AxisType
 from pellucid._machine.sharding.named_sharding import NamedSharding
 from pellucid._machine.sharding.partition_spec import PartitionSpec
+from pellucid._machine.tracing import bind1
 
 P = PartitionSpec
 MESH = AbstractMesh((4, 2), ("x", "y"), (AxisType.Explicit,) * 2)
@@ -368,11 +370,19 @@ def test_operands_lie_over_one_mesh() -> None:
 
 
 def test_an_operation_without_factors_says_so() -> None:
+    class Reversal(Primitive[None]):
+        """A primitive that says nothing of its dimensions."""
+
+        name = "reversal_without_factors"
+        traits = Traits(kind="movement", flops=None)
+
+        def abstract_eval(self, avals: Any, params: None) -> Any:
+            return [shaped_array(avals[0].shape, avals[0].dtype)]
+
+    reversal = Reversal()
+    registry.pop(reversal.name, None)
     with pytest.raises(ShardingTypeError, match="no rule for operands that are sharded"):
-        spec_of(
-            lambda x: lax.ragged_dot(x, np.ones((1, 8, 2), np.float32), np.array([8])),
-            value((8, 8), "x"),
-        )
+        spec_of(lambda x: bind1(reversal, x, params=None), value((8, 8), "x"))
 
 
 # Reshape ------------------------------------------------------------------------------------------

@@ -421,19 +421,26 @@ class LoweringContext(OperationBuilder):
         self.names |= {symbol: 0, name: count}
         return symbol
 
-    def from_python(self, function: Function, operands: Values, params: Any = ()) -> list[ir.Value]:
+    def from_python(
+        self, function: Function, operands: Values, params: Any = (), *, has_layouts: bool = True
+    ) -> list[ir.Value]:
         """Lowers `function(*operands, *params)`, a definition in terms of other primitives, traced once per (params,
         types).
-        """
-        return self.inline_closed(self._program_of(function, params), operands)
 
-    def _program_of(self, function: Function, params: Any) -> ClosedJaxpr:
+        Without `has_layouts` its types show no sharding: those of the equation are derived from its own factors, and the compiler places
+        what is between operands and results.
+        """
+        return self.inline_closed(self._program_of(function, params, has_layouts), operands)
+
+    def _program_of(self, function: Function, params: Any, has_layouts: bool = True) -> ClosedJaxpr:
         """The program of a definition for operands of the current equation's types."""
         # Over which axes values vary was checked when the equation was traced; here nothing could be cast to vary.
         avals = tuple([
             aval.update(varying=frozenset()) if getattr(aval, "varying", None) else aval
             for aval in self.avals_in
         ])  # fmt: skip
+        if not has_layouts:
+            avals = tuple([aval.update(shown_sharding=None) for aval in avals])
         key = (function, params, avals)
         program = self.python_programs.get(key)
         if program is None:

@@ -27,15 +27,20 @@ from pellucid._machine.ir import (
     Avals,
     BatchAxis,
     BatchDim,
+    LaidOut,
     Primitive,
     ShapedArray,
     Traits,
     Zero,
     shaped_array,
+    with_mark,
+    words,
 )
 from pellucid._machine.lowering.custom_calls import typed_attribute
 from pellucid._machine.lowering.faults import SCALED_DOT_IN_PARTS
 from pellucid._machine.sharding import PartitionSpec, Sharding
+from pellucid._machine.sharding.errors import ShardingTypeError
+from pellucid._machine.sharding.explicit_types import cotangent_sharding
 from pellucid._machine.tracing import bind, bind1, type_of
 from pellucid._machine.xla import Array
 
@@ -145,8 +150,9 @@ class RaggedParams(NamedTuple):
     out_sharding: Any
 
 
-class RaggedDotGeneral(Bilinear[RaggedParams]):
+class RaggedDotGeneral(LaidOut, Bilinear[RaggedParams]):
     name = "ragged_dot_general"
+    statement = "ragged_dot_general"
     traits = Traits(
         kind="contraction", flops=ragged_dot_operations, linear="each", passive=(2,), makes_nan=True
     )
@@ -170,6 +176,32 @@ class RaggedDotGeneral(Bilinear[RaggedParams]):
             if numbers.mode == "contracting":
                 shape = (group_sizes.shape[-1], *shape)
         return [shaped_array(shape, dtype)]
+
+    def factors(self, avals, results, params):
+        _check_without_addends(self.name, avals, params.out_sharding)
+        numbers = params.ragged_dot_dimension_numbers
+        (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = numbers.dot_dimension_numbers
+        lhs, rhs = words(avals[0].ndim), words(avals[1].ndim, avals[0].ndim)
+        for i, j in strict_zip((*lhs_contract, *lhs_batch), (*rhs_contract, *rhs_batch)):
+            rhs[j] = lhs[i]
+        # Where a group lies depends on all sizes, and an element's place along the ragged axis says which group is its own.
+        [group] = words(1, avals[0].ndim + avals[1].ndim, "!")
+        sizes = [lhs[a] for a in numbers.prefix(len(lhs))] if avals[2].ndim > 1 else []
+        ragged = lhs[numbers.ragged_axis]
+        is_whole = numbers.mode != "batch"
+        lhs, rhs, sizes = (
+            [f"{word}!" if word == ragged and is_whole else word for word in side]
+            for side in (lhs, rhs, sizes)
+        )
+        free = [lhs[i] for i in other_axes(len(lhs), lhs_contract, lhs_batch)]
+        groups = numbers.rhs_group_dimensions
+        free += [rhs[j] for j in other_axes(len(rhs), rhs_contract, rhs_batch, groups)]
+        rhs = [group if j in groups else word for j, word in enumerate(rhs)]
+        result = [*(lhs[i] for i in lhs_batch), *free]
+        if numbers.mode == "contracting":
+            result = [group, *result]
+        lhs, rhs = with_mark(lhs, lhs_batch, "<"), with_mark(rhs, rhs_batch, "<")
+        return [lhs, rhs, [*sizes, group]], [result]
 
     def operand_cotangent(self, side, cotangent, operands, params):
         x, other = operands[side], operands[1 - side]
@@ -211,7 +243,8 @@ class RaggedDotGeneral(Bilinear[RaggedParams]):
                 group, order = (), [*group, *batch, *order[ndim - n_contract :], *free]
         product = bind1(self, *factors, operands[2], params=RaggedParams(
             RaggedDotDimensionNumbers(dims, (place,), group), params.precision,
-            cotangent_preference(params.preferred_element_type, x.aval.dtype), None, None,
+            cotangent_preference(params.preferred_element_type, x.aval.dtype), None,
+            cotangent_sharding(x.aval, order, map(type_of, factors)),
         ))  # fmt: skip
         return transpose(product, inverse_permutation(order))
 
@@ -245,7 +278,8 @@ class RaggedDotGeneral(Bilinear[RaggedParams]):
 
     def lower(self, ctx, operands, params):
         if ctx.platform == "cpu":  # CPUs have no kernel for it
-            return ctx.from_python(_on_cpu, operands, params)
+            params = params._replace(out_sharding=None)
+            return ctx.from_python(_on_cpu, operands, params, has_layouts=False)
         numbers = params.ragged_dot_dimension_numbers
         attributes = {
             "ragged_dot_dimension_numbers": ctx.attribute(
@@ -256,6 +290,18 @@ class RaggedDotGeneral(Bilinear[RaggedParams]):
             "precision_config": precision_attribute(ctx, params.precision, "chlo"),
         }
         return [ctx.as_result("chlo.ragged_dot", operands, attributes)]
+
+
+def _check_without_addends(caller: str, avals: Avals, stated: Any) -> None:
+    """Raise ShardingTypeError for operands or a result of addends, which the operations of a definition would add up wrong."""
+    specs = [sharding.spec for a in avals if (sharding := a.shown_sharding) is not None]
+    specs += [] if stated is None else [stated.spec]
+    if any(spec.unreduced or spec.reduced for spec in specs):
+        raise ShardingTypeError(
+            f"{caller} can't take or give addends of devices.",
+            got=", ".join(map(repr, specs)),
+            do="Have them summed: reshard(x, PartitionSpec(...)), and state no `unreduced`.",
+        )
 
 
 def _as_dot(params: RaggedParams) -> DotGeneralParams:
@@ -431,7 +477,8 @@ def ragged_dot_general(
         )
     params = RaggedParams(
         ragged_dot_dimension_numbers, canonical_precision(precision, "ragged_dot_general"),
-        preferred_dtype(preferred_element_type, "ragged_dot_general"), None, out_sharding,
+        preferred_dtype(preferred_element_type, "ragged_dot_general"), None,
+        ragged_dot_general_p.stated_layout(out_sharding),
     )  # fmt: skip
     return bind1(ragged_dot_general_p, lhs, rhs, group_sizes, params=params)
 
@@ -511,6 +558,27 @@ class ScaledDot(Primitive[ScaledDotParams]):
                 )
         shape = dot_shape(lhs.shape, rhs.shape, params.dimension_numbers)
         return [shaped_array(shape, params.preferred_element_type)]
+
+    def factors(self, avals, results, params):
+        _check_without_addends(self.name, avals, None)
+        (lhs_contract, rhs_contract), (lhs_batch, rhs_batch) = params.dimension_numbers
+        lhs, rhs = words(avals[0].ndim), words(avals[1].ndim, avals[0].ndim)
+        for i, j in strict_zip((*lhs_contract, *lhs_batch), (*rhs_contract, *rhs_batch)):
+            rhs[j] = lhs[i]
+        # Blocks of contracted elements share a scale, so they are of one device.
+        first = len(lhs) + len(rhs)
+        own = words(len(lhs_contract) + len(rhs_contract), first, "!")
+        sides: list[list[str]] = [
+            with_mark(lhs, lhs_contract, "!"),
+            with_mark(rhs, rhs_contract, "!"),
+        ]
+        scales: list[list[str]] = [list(side) for side in sides]
+        for axes, scale in ((lhs_contract, scales[0]), (rhs_contract, scales[1])):
+            for a in axes:
+                scale[a] = own.pop()
+        free = [lhs[i] for i in other_axes(len(lhs), lhs_contract, lhs_batch)]
+        free += [rhs[j] for j in other_axes(len(rhs), rhs_contract, rhs_batch)]
+        return [*sides, *scales], [[*(lhs[i] for i in lhs_batch), *free]]
 
     def jvp(self, primals, tangents, params):
         result = bind1(self, *primals, params=params)
