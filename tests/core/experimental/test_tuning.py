@@ -1,6 +1,7 @@
 """Settings of kernels that are measured or ranked, and kept on disk."""
 
 import inspect
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -8,17 +9,20 @@ import pytest
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid._machine.compilation import disk_cache
+from pellucid._machine.xla import plugins, ptxas
 from pellucid.errors import ArgumentValueError
 from pellucid.experimental.compilation_cache import compilation_cache
 from pellucid.experimental.pallas import (
     BlockSpec,
     Candidate,
+    mosaic_gpu,
     pallas_call,
     tpu,
     triton,
     tune,
 )
 from pellucid.experimental.pallas.ops.tpu.matmul import matmul
+from pellucid.introspect.triton_text import TritonText
 from tests.introspect import sample_runs
 
 X = np.ones(64, np.float32)
@@ -130,6 +134,49 @@ def test_what_a_target_can_not_take():
     assert "of 16 MiB" in found.candidates[1].failure
     with pytest.raises(ArgumentValueError, match="it calls no kernel"):
         tune(lambda x, n: x * n, {"n": [1]}, target="TPU")(X)
+
+
+def on_hopper(x, block, semantics):
+    """The same by Mosaic for GPUs."""
+
+    def kernel(x_ref, o_ref):
+        o_ref[...] = x_ref[...] * 2
+
+    spec = BlockSpec((block,), lambda i: (i,))
+    params = mosaic_gpu.CompilerParams(dimension_semantics=[semantics])
+    return pallas_call(kernel, x, grid=-(-x.size // block), in_specs=[spec], out_specs=spec, compiler_params=params)(x)  # fmt: skip
+
+
+def test_kernels_of_mosaic_for_gpus():
+    x = np.ones(512, np.float32)
+    found = tune(on_hopper, {"block": [128, 256, 100], "semantics": ["parallel"]}, target="H100", keep=False)(x)  # fmt: skip
+    assert found.best["block"] == 256
+    with pytest.raises(ArgumentValueError, match="Mosaic's kernels are for Hopper GPUs"):
+        tune(on_hopper, {"block": [128], "semantics": ["parallel"]}, target="A100")(x)
+
+
+def test_occupancy_decides_between_equal_moves(monkeypatch):
+    """Of kernels that move the same, the one of which more warps fit on a multiprocessor comes first."""
+    shares = {1: 0.5, 2: 1.0, 4: 0.75}
+    monkeypatch.setattr(TritonText, "resources", lambda text, architecture: SimpleNamespace(occupancy=shares[text.num_warps]))  # fmt: skip
+    found = tune(double, {"block": [16], "warps": [1, 2, 4]}, target="A100", keep=False)(X)
+    assert [c.settings["warps"] for c in found.candidates] == [2, 4, 1]
+    assert "occupancy" in repr(found)
+    assert "75 %" in repr(found)
+
+
+@pytest.mark.skipif(
+    plugins.triton_compiler() is None or ptxas.ptxas() is None,
+    reason="a compiler of Triton and ptxas are not installed: the extra `gpu-aot`",
+)
+def test_occupancy_of_compiled_kernels():
+    x = np.ones(4096, np.float32)
+    found = tune(double, {"block": [1024], "warps": [1, 8]}, target="H100", keep=False)(x)
+    by_warps = {c.settings["warps"]: c.occupancy for c in found.candidates}
+    assert by_warps == {1: 0.5, 8: 1.0}  # 32 programs of one warp, of 64
+    assert found.best["warps"] == 8
+    on_gpu = tune(on_hopper, {"block": [128], "semantics": ["parallel"]}, target="H100", keep=False)(x)  # fmt: skip
+    assert 0 < on_gpu.candidates[0].occupancy <= 1
 
 
 def product(x, y, block, block_k):

@@ -7,6 +7,7 @@ the kind of device, the release of jaxlib.
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import html
 import itertools
@@ -23,6 +24,7 @@ import pellucid
 from pellucid._machine.base import (
     ArgumentValueError,
     Function,
+    UnsupportedError,
     by_tool,
     public_functions,
     tree_leaves,
@@ -32,13 +34,18 @@ from pellucid._machine.higher_order.jitted import jit
 from pellucid._machine.higher_order.stages import make_jaxpr
 from pellucid._machine.tracing import name_of, type_of
 from pellucid._machine.transforms import check_callable
+from pellucid._machine.xla import GPU_TARGETS
 from pellucid._machine.xla.compile import jaxlib_version
+from pellucid._machine.xla.plugins import cuda_plugin
+from pellucid._machine.xla.ptxas import ptxas
 from pellucid.analysis.kernel_grids import kernel_grids
 from pellucid.analysis.machines import MACHINES
 from pellucid.analysis.tpu_times import tpu_time
 from pellucid.introspect.bodies import programs_within
+from pellucid.introspect.mosaic_gpu_text import mosaic_gpu_text
 from pellucid.introspect.schema import GridKernelRecord
 from pellucid.introspect.triton_text import triton_text
+from pellucid.kernels.gpu.params import CompilerParams as MosaicGpuParams
 from pellucid.kernels.kernel_call import pallas_call_p
 from pellucid.kernels.mosaic_tpu.module import lowered
 from pellucid.kernels.targets import TPU_CHIPS
@@ -50,8 +57,9 @@ _VMEM_BYTES = 16 << 20
 """What TPUs' compiler lets a kernel have of their memory for blocks, unless it is told otherwise."""
 _LEAST_SECONDS = 1e-3
 """A measurement is repeated within a round until it takes as long, so that the clock's steps don't count."""
+_HOPPER = (9, 0)
 _SUFFIX = ".tuning"
-_RANKING = 2
+_RANKING = 3
 """Version of how candidates are ranked where nothing is measured; earlier results don't count."""
 
 
@@ -78,6 +86,8 @@ class Candidate:
     """On a TPU the share of the matrix unit that its products use, the rest being the padding of tiles; None without products."""
     tile_use: float | None = None
     """On a TPU the share of what is moved that isn't padding of tiles."""
+    occupancy: float | None = None
+    """On a GPU the warps of its kernels that a multiprocessor holds at once, as a share of those that it could; None where nothing installed compiles them."""
 
 
 @dataclass(frozen=True)
@@ -109,6 +119,9 @@ class Tuning:
         is_modelled = any(c.modelled_seconds is not None for c in self.candidates)
         if is_modelled:
             figures = ["modelled", "MXU", "tiles", *figures]
+        has_occupancy = any(c.occupancy is not None for c in self.candidates)
+        if has_occupancy:
+            figures.append("occupancy")
         rows = [[*names, *figures, ""]]
         for each in self.candidates:
             known = [_text(each.settings[name]) if name in each.settings else "" for name in names]
@@ -120,6 +133,7 @@ class Tuning:
                     shares = [each.matrix_unit_use, each.tile_use]
                     known += [_seconds(each.modelled_seconds), *map(_percent, shares)]
                 known += [_bytes(each.moved_bytes), fetches, _bytes(each.footprint)]
+                known += [_percent(each.occupancy)] * has_occupancy
             rows.append([*known, each.failure])
         return rows
 
@@ -189,8 +203,9 @@ def tune(
     `space`: for each setting its values, of which all combinations are candidates; or a list of candidates. Each is compiled, and run once; then, in `rounds` rounds,
     all run one after another, so that what else the machine does meets all of them. The median of a candidate's times counts.
 
-    With a `target` that isn't this machine's device nothing runs: candidates are ordered by the bytes that their grids move, then by the number of moves, then by their footprint.
-    Arguments may then be ShapeDtypeStructs. A target is a GPU ("A100", "H100", "H200"), whose candidates with `triton.CompilerParams` must be what Triton takes, or a TPU ("v4",
+    With a `target` that isn't this machine's device nothing runs: candidates are ordered by the bytes that their grids move, then by occupancy where it is known, the number of moves, and
+    their footprint. Arguments may then be ShapeDtypeStructs. A target is a GPU ("A100", "H100", "H200"), whose candidates with `triton.CompilerParams` or `mosaic_gpu.CompilerParams` must be what
+    Triton, or Mosaic for Hopper, takes; where a compiler and `ptxas` are installed they are compiled, which tells their occupancy; or a TPU ("v4",
     "v5e", "v5p", "v6e", "tpu7x"; "TPU" is a v5e), whose candidates must be what Mosaic takes, with a footprint within 16 MiB or what `vmem_limit_bytes` states. On a TPU candidates are
     ordered by a modelled time: moves of blocks in whole tiles, passes of the matrix unit, elements of the vector unit, and the overhead of each program.
 
@@ -283,7 +298,15 @@ def _by_seconds(each: Candidate) -> Any:
 def _by_moves(each: Candidate) -> Any:
     moved = (math.inf if each.moved_bytes is None else each.moved_bytes, each.fetches or 0)
     seconds = math.inf if each.modelled_seconds is None else each.modelled_seconds
-    return bool(each.failure), seconds, *moved, each.footprint or 0
+    bytes_moved, fetches = moved
+    return (
+        bool(each.failure),
+        seconds,
+        bytes_moved,
+        -(each.occupancy or 0.0),
+        fetches,
+        each.footprint or 0,
+    )
 
 
 def _reason(error: BaseException) -> str:
@@ -360,18 +383,41 @@ def _ranked(program: _Program, args: tuple[Any, ...], target: str | None) -> Can
             if e.primitive is pallas_call_p
         ]
         records = kernel_grids(program.function, *args).kernels
-        for kernel in kernels:
-            if target in MACHINES and isinstance(kernel.compiler_params, TritonParams):
-                triton_text(kernel)
         if target not in MACHINES:
             return _on_tpu(candidate, kernels, records, chip_of(target))
+        occupancy = [_occupancy(kernel, target) for kernel in kernels]
     except Exception as error:  # what a kernel raises is a row
         return replace(candidate, failure=_reason(error))
     if not kernels:
         return replace(candidate, failure="it calls no kernel")
+    known = [share for share in occupancy if share is not None]
     return replace(
-        _with_moves(candidate, records), footprint=max([_footprint(kernel) for kernel in kernels])
+        _with_moves(candidate, records),
+        footprint=max([_footprint(kernel) for kernel in kernels]),
+        occupancy=min(known) if len(known) == len(kernels) else None,
     )
+
+
+def _occupancy(kernel: Any, target: str) -> float | None:
+    """The occupancy of a kernel on a GPU; None for one that is a program of XLA's, and where nothing installed compiles it.
+
+    Raises: UnsupportedError for a kernel that can't be lowered to the GPU, CompilationError for one that can't be compiled for it.
+    """
+    facts = GPU_TARGETS[target].facts
+    architecture = ".".join(map(str, facts.compute_capability))
+    if isinstance(kernel.compiler_params, TritonParams):
+        text: Any = triton_text(kernel)
+        find = functools.partial(text.resources, architecture)
+    elif isinstance(kernel.compiler_params, MosaicGpuParams):
+        if facts.compute_capability < _HOPPER:
+            raise UnsupportedError("Mosaic's kernels are for Hopper GPUs.", got=target)
+        find = mosaic_gpu_text(kernel).resources
+    else:
+        return None
+    try:
+        return find().occupancy
+    except UnsupportedError:  # nothing that compiles it is installed
+        return None
 
 
 def _with_moves(candidate: Candidate, records: Sequence[GridKernelRecord]) -> Candidate:
@@ -434,7 +480,7 @@ def _file(tuning: Tuning) -> Path | None:
         return None
     facts = (tuning.program, tuning.device, tuning.is_measured, tuning.jaxlib, tuning.operands)
     if not tuning.is_measured:
-        facts = (*facts, _RANKING)
+        facts = (*facts, _RANKING, ptxas() is not None, cuda_plugin() is not None)
     if tuning.is_measured:  # the processor and the options of XLA count, too
         device = pellucid.devices()[0]
         facts = (*facts, disk_cache.environment_of(device.client, [device]))
