@@ -693,7 +693,7 @@ def test_a_stop_in_a_simulated_kernel_shows_each_device_and_what_it_waits_for(la
     cores.nth(2).click()
     expect(cores.nth(2)).to_have_attribute("aria-checked", "true")
     lab.screenshots("debugger_devices")
-    debugger.press("next")
+    debugger.press("step-over")
     debugger.stack(re.compile(r"shift \(device 2\)"))
     debugger.press("continue")
     debugger.stack(re.compile(r"shift \(device \d\)"))

@@ -76,7 +76,15 @@ def mosaic_gpu_text(kernel: GridKernel, line: str | None = None) -> MosaicGpuTex
     begun = [kernel.inputs[i] for i in beginnings(kernel)]
     avals = [m.aval for m in (*kernel.inputs, *begun, *kernel.results)]
     buffers = tuple([Buffer(a.shape, a.dtype) for a in avals])
-    return MosaicGpuText(made.name, made.text, *made[2:], serialized(made.module), buffers)
+    return MosaicGpuText(
+        made.name,
+        made.text,
+        made.grid,
+        made.threads,
+        made.shared_bytes,
+        serialized(made.module),
+        buffers,
+    )
 
 
 def mosaic_gpu_texts(function: Function, *args: object) -> list[MosaicGpuText]:

@@ -1245,16 +1245,17 @@ class KernelTimelinesRecord(ViewRecord):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelMemoryPartRecord(Record):
-    """What a kernel holds in a fast memory: the buffers of an array's blocks, or scratch."""
+    """What a kernel holds in a fast memory: the buffers of an array's blocks, scratch, or what threads exchange elements in."""
 
     name: str
-    role: Literal["block", "scratch", "scalars"]
+    role: Literal["block", "scratch", "scalars", "exchange"]
     type: str
     """Type of one buffer."""
-    space: Literal["vmem", "smem"]
+    space: Literal["vmem", "smem", "shared", "registers"]
+    """A memory of a TPU, or of a block of threads on a GPU."""
     buffer_count: int
     bytes: int
-    """Bytes of all buffers, in whole tiles."""
+    """Bytes of all buffers, in whole tiles, or with what lies unused in front of them."""
     needed_bytes: int
     """Those without what tiles have beyond the edges of a block."""
     source: SourceRecord | None
@@ -1273,15 +1274,28 @@ class ChipRecord(Record):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KernelMemoryRecord(Record):
-    """What a kernel holds in the fast memories of a TPU."""
+class GpuMemoryRecord(Record):
+    """A GPU, what a block of threads may have there, and what the compiler says of a kernel."""
 
     name: str
+    shared_bytes: int
+    register_bytes: int
+    compiled: str
+    """Registers, spills and occupancy, or why they aren't known."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class KernelMemoryRecord(Record):
+    """What a kernel holds in the fast memories of a TPU, or of a block of threads of a GPU."""
+
+    name: str
+    gpu: GpuMemoryRecord | None
+    """The GPU that a kernel is for; None for TPUs."""
     parts: list[KernelMemoryPartRecord]
     limit_bytes: int | None
     """`vmem_limit_bytes` of its compiler parameters; None without them."""
     refusal: str
-    """Why it can't be lowered to TPUs, whatever the chip; empty if it can."""
+    """Why it can't be lowered to TPUs, whatever the chip, or to the GPU; empty if it can."""
     source: SourceRecord | None
     line: int
     """Line of the call."""

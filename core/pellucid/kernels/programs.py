@@ -128,6 +128,15 @@ class GridKernel:
         return len(self.mappings)
 
     @property
+    def reference_names(self) -> list[str]:
+        """The names of the body's references to scalars, inputs, results and scratch; empty texts where they are unknown."""
+        debug, front, n = self.body.jaxpr.debug, self.n_front, self.n_references
+        names = [] if debug is None else [*(debug.arg_names or ())]
+        # Constants may have no names.
+        first = front if len(names) >= front + n else front - len(self.consts)
+        return [name or "" for name in [*names[first:], *[""] * n][:n]]
+
+    @property
     def n_front(self) -> int:
         """Number of inputs of the body that aren't references."""
         return len(self.consts) + len(self.grid) + self.grid.count(None)

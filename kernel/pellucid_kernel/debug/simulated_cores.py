@@ -31,7 +31,7 @@ class CoreState(NamedTuple):
     """The position in the grid, in words; empty if it isn't in one."""
     line: Line | None
     state: str
-    """`next`, `can go on`, `waits for …`, `hasn't begun`, `has ended`, or `failed`."""
+    """`its turn`, `can go on`, `waits for …`, `hasn't begun`, `has ended`, or `failed`."""
     in_flight: list[str]
     """Its copies in flight."""
     is_chosen: bool
@@ -118,7 +118,7 @@ class SimulatedCores:
         elif not core.levels:
             state = "hasn't begun"
         else:
-            state = "next" if core is self._core else "can go on"
+            state = "its turn" if core is self._core else "can go on"
         line = frames[-1].line if frames else None
         program = "" if core.has_ended else core.program.removeprefix(" in ")
         flights = copies_in_flight(core)

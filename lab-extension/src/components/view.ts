@@ -26,6 +26,7 @@ import { RecordingView, recordingStyle } from './debugger/recording_view';
 import { unequalRunsView } from './debugger/unequal_runs_view';
 import { namedValueStyle } from './debugger/way_and_values';
 import { GridView, gridStyle } from './grid/grid_view';
+import { kernelChoiceStyle } from './kernel_choice';
 import { MemoriesView, memoriesStyle } from './simulator/memories_view';
 import { TimelinesView, timelinesStyle } from './simulator/timelines_view';
 import { functionCard, functionsStyle, type OpenProgram } from './facts/functions_list';
@@ -136,6 +137,7 @@ export function mount(host: HTMLElement, record: unknown, options: ViewOptions =
     divergenceStyle,
     namedValueStyle,
     gradientStyle,
+    kernelChoiceStyle,
     gridStyle,
     timelinesStyle,
     memoriesStyle,

@@ -1115,15 +1115,18 @@ export interface KernelTimelinesRecord {
   readonly kind: "kernel_timelines";
 }
 
-/** What a kernel holds in a fast memory: the buffers of an array's blocks, or scratch. */
+/**
+ * What a kernel holds in a fast memory: the buffers of an array's blocks, scratch, or what threads exchange elements in.
+ */
 export interface KernelMemoryPartRecord {
   readonly name: string;
-  readonly role: "block" | "scratch" | "scalars";
+  readonly role: "block" | "scratch" | "scalars" | "exchange";
   /** Type of one buffer. */
   readonly type: string;
-  readonly space: "vmem" | "smem";
+  /** A memory of a TPU, or of a block of threads on a GPU. */
+  readonly space: "vmem" | "smem" | "shared" | "registers";
   readonly buffer_count: number;
-  /** Bytes of all buffers, in whole tiles. */
+  /** Bytes of all buffers, in whole tiles, or with what lies unused in front of them. */
   readonly bytes: number;
   /** Those without what tiles have beyond the edges of a block. */
   readonly needed_bytes: number;
@@ -1140,13 +1143,24 @@ export interface ChipRecord {
   readonly smem_bytes: number;
 }
 
-/** What a kernel holds in the fast memories of a TPU. */
+/** A GPU, what a block of threads may have there, and what the compiler says of a kernel. */
+export interface GpuMemoryRecord {
+  readonly name: string;
+  readonly shared_bytes: number;
+  readonly register_bytes: number;
+  /** Registers, spills and occupancy, or why they aren't known. */
+  readonly compiled: string;
+}
+
+/** What a kernel holds in the fast memories of a TPU, or of a block of threads of a GPU. */
 export interface KernelMemoryRecord {
   readonly name: string;
+  /** The GPU that a kernel is for; None for TPUs. */
+  readonly gpu: GpuMemoryRecord | null;
   readonly parts: readonly KernelMemoryPartRecord[];
   /** `vmem_limit_bytes` of its compiler parameters; None without them. */
   readonly limit_bytes: number | null;
-  /** Why it can't be lowered to TPUs, whatever the chip; empty if it can. */
+  /** Why it can't be lowered to TPUs, whatever the chip, or to the GPU; empty if it can. */
   readonly refusal: string;
   readonly source: SourceRecord | null;
   /** Line of the call. */

@@ -98,7 +98,7 @@ def test_a_session_goes_into_a_kernel_on_several_devices_by_lines():
     top = session.stack()[-1]
     assert (top.function, line(session)) == ("all_gather", line_of(all_gather, "me, n ="))
     assert top.run == "(device 0)"
-    assert [row.state for row in session.cores()] == ["next", *["hasn't begun"] * 3]
+    assert [row.state for row in session.cores()] == ["its turn", *["hasn't begun"] * 3]
     lines = [line(session.next()) for _ in range(3)]
     assert lines == [
         line_of(all_gather, each) for each in ("left, right", "barrier =", "for other")

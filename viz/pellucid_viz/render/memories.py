@@ -1,4 +1,4 @@
-"""What kernels hold in the fast memories of TPUs, as text and as static HTML."""
+"""What kernels hold in the fast memories of TPUs and GPUs, as text and as static HTML."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ from pellucid_viz.render.grids import NO_KERNEL, count_with_noun, percent
 
 HEADS = ["memory", "held for", "type", "buffers", "bytes", "unused", "line"]
 WIDTH = 48
-SPACES = ("vmem", "smem")
+SPACES = {"vmem": "VMEM", "smem": "SMEM", "shared": "shared memory", "registers": "registers"}
+"""Memories of TPUs, then of blocks of threads on GPUs, by how they are called."""
 
 
 def chip_of(record: KernelMemoriesRecord) -> ChipRecord:
@@ -26,6 +27,8 @@ def chip_of(record: KernelMemoriesRecord) -> ChipRecord:
 
 def limit_of(kernel: KernelMemoryRecord, chip: ChipRecord, space: str) -> int:
     """Bytes that a kernel may have of a memory of the chip."""
+    if kernel.gpu is not None:
+        return kernel.gpu.shared_bytes if space == "shared" else kernel.gpu.register_bytes
     size = chip.vmem_bytes if space == "vmem" else chip.smem_bytes
     stated = kernel.limit_bytes if space == "vmem" else None
     return size if stated is None else min(size, stated)
@@ -38,19 +41,19 @@ def usage(kernel: KernelMemoryRecord, chip: ChipRecord, space: str) -> tuple[int
     has = (
         "`vmem_limit_bytes` allows"
         if limit == kernel.limit_bytes and space == "vmem"
-        else f"{chip.name} has"
+        else f"{chip.name if kernel.gpu is None else kernel.gpu.name} has"
     )
     share = "" if total > limit else f", {percent(total / limit)}"
     over = ": too much" if total > limit else ""
-    return total, f"{space.upper()}: {bytes_text(total)}, {has} {bytes_text(limit)}{share}{over}"
+    return total, f"{SPACES[space]}: {bytes_text(total)}, {has} {bytes_text(limit)}{share}{over}"
 
 
 def part_row(part: KernelMemoryPartRecord) -> list[str]:
     """Texts for `HEADS`."""
     unused = 1 - part.needed_bytes / part.bytes if part.bytes else 0
     return [
-        part.space.upper(), part.name, part.type, f"{part.buffer_count}", bytes_text(part.bytes),
-        f"{percent(unused)} of tiles" if unused else "", part.text,
+        SPACES[part.space], part.name, part.type, f"{part.buffer_count}", bytes_text(part.bytes),
+        f"{percent(unused)}{' of tiles' * (part.space == 'vmem')}" if unused else "", part.text,
     ]  # fmt: skip
 
 
@@ -65,9 +68,11 @@ def memories_text(
         lines += [f"  ! {line}" for line in kernel.refusal.splitlines()]
         for space in SPACES:
             total, text = usage(kernel, chip, space)
-            if total or space == "vmem":
+            if total or space == ("vmem" if kernel.gpu is None else "shared"):
                 mark = "!" if total > limit_of(kernel, chip, space) else " "
                 lines.append(f"{mark} {text}")
+        if kernel.gpu is not None and kernel.gpu.compiled:
+            lines.append(f"  {kernel.gpu.compiled}")
         if kernel.parts:
             lines += aligned([["  ", *row] for row in [HEADS, *map(part_row, _largest(kernel))]])
         blocks.append("\n".join(lines))
@@ -77,7 +82,7 @@ def memories_text(
 
 
 def _largest(kernel: KernelMemoryRecord) -> list[KernelMemoryPartRecord]:
-    return sorted(kernel.parts, key=lambda part: (part.space != "vmem", -part.bytes))
+    return sorted(kernel.parts, key=lambda part: (part.space not in ("vmem", "shared"), -part.bytes))
 
 
 def memories_markup(
@@ -104,6 +109,8 @@ def memories_markup(
                 f'<rect width="320" height="10" style="fill:none;stroke:var(--pl-line-strong)"/>'
                 f'<rect width="{max(1.0, 320 * share):.1f}" height="10" style="fill:var(--pl-contraction)"/></svg></p>'
             )
+        if kernel.gpu is not None and kernel.gpu.compiled:
+            bars.append(f"<p>{html.escape(kernel.gpu.compiled)}</p>")
         parts = table(HEADS, [*map(part_row, _largest(kernel))]) if kernel.parts else ""
         blocks.append(
             f"<p><b>kernel <code>{html.escape(kernel.name)}</code></b></p>{refusal}{''.join(bars)}{parts}"

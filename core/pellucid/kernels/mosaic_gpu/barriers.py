@@ -64,7 +64,7 @@ def new_barriers(ctx: Lowering, kind: Any, is_of_block: bool = True) -> BarrierA
         raise ctx.unsupported(
             f"an array has at most {_MAX_BARRIERS} barriers.", f"{count} barriers"
         )
-    base = ctx.allocated(8 * count, 8, is_of_block)
+    base = ctx.allocated(8 * count, 8, f"{count} barrier{'s' * (count != 1)}", is_of_block)
     phases = ctx.own(ctx.element(np.int32))
     store(ctx.int32(0), phases, 4)
     found = BarrierArray(base, phases, tuple(kind.shape))

@@ -9,7 +9,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -61,6 +61,20 @@ SHARED = (elements,)
 rule = registering(RULES)
 
 
+class BlockMemory(NamedTuple):
+    """What a reference takes of the memory of a block of threads."""
+
+    space: str
+    """`shared` or `registers`."""
+    kind: str
+    """The type of the reference, in words."""
+    n_bytes: int
+    """With what lies unused in front of it, as it begins at a multiple of 16 bytes or more."""
+    needed_bytes: int
+    source: Any
+    """The traceback of the line in the kernel that makes it; None for scratch of the call."""
+
+
 class Lowering(programs.Lowering):
     """The state while one kernel is lowered to Mosaic's programs for GPUs."""
 
@@ -81,6 +95,8 @@ class Lowering(programs.Lowering):
         """A pointer to the block's shared memory."""
         self.shared_bytes = 0
         """Bytes of it that references have so far."""
+        self.memory: list[BlockMemory] = []
+        """What references take of it, and of registers."""
         self.exchanged_bytes = 0
         """Bytes behind these in which threads exchange elements."""
         self.exchange_starts: list[Any] = []
@@ -310,19 +326,24 @@ class Lowering(programs.Lowering):
         self.exchange_sizes.append(stride)
         return element_pointer(found, arith.muli(self.warpgroup, stride), byte)
 
-    def allocated(self, size: int, alignment: int, is_of_block: bool = True) -> ir.Value:
-        """A pointer to `size` new bytes of shared memory, which a block has once, or each warpgroup of it."""
-        start, byte = (
-            -(-self.shared_bytes // alignment) * alignment,
-            ir.IntegerType.get_signless(8),
-        )
-        if is_of_block or self.n_warpgroups == 1:
-            self.shared_bytes = start + size
-            return element_pointer(self.shared, start, byte)
+    def allocated(self, size: int, alignment: int, kind: str, is_of_block: bool = True) -> ir.Value:
+        """A pointer to `size` new bytes of shared memory, for what is of that `kind`, which a block has once, or each warpgroup of it."""
+        byte, is_single = ir.IntegerType.get_signless(8), is_of_block or self.n_warpgroups == 1
+        start = -(-self.shared_bytes // alignment) * alignment
         stride = -(-size // alignment) * alignment
-        self.shared_bytes = start + stride * self.n_warpgroups
+        end = start + (size if is_single else stride * self.n_warpgroups)
+        needed = size if is_single else size * self.n_warpgroups
+        self.note_memory("shared", kind, end - self.shared_bytes, needed)
+        self.shared_bytes = end
+        if is_single:
+            return element_pointer(self.shared, start, byte)
         offset = self.plus(self.times(self.warpgroup, stride), start)
         return element_pointer(self.shared, offset, byte)
+
+    def note_memory(self, space: str, kind: str, size: int, needed: int) -> None:
+        """Take note of what a reference takes of a memory."""
+        line = None if self.equation is None else self.equation.source
+        self.memory.append(BlockMemory(space, kind, size, needed, line))
 
     def address(
         self, base: ir.Value, place: Sequence[ir.Value], strides: Sequence[int], element: ir.Type
@@ -404,7 +425,7 @@ class Lowering(programs.Lowering):
     def on_trial(self) -> Iterator[None]:
         """Drop the operations that are made meanwhile, and the memory that they would need."""
         before = self.shared_bytes, self.exchanged_bytes, len(self.exchange_starts)
-        n_sizes = len(self.exchange_sizes)
+        n_sizes, n_parts = len(self.exchange_sizes), len(self.memory)
         operation: Any = scf.IfOp(self.constant(0, np.bool_))
         try:
             with self.inside(operation.then_block):
@@ -413,6 +434,7 @@ class Lowering(programs.Lowering):
             self.shared_bytes, self.exchanged_bytes, count = before
             del self.exchange_starts[count:]
             del self.exchange_sizes[n_sizes:]
+            del self.memory[n_parts:]
             operation.operation.erase()
 
     def _results(self, equation: Equation, inputs: list[Any]) -> list[Any]:

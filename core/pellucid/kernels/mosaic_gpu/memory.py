@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid._machine.base import Shape, strict_zip
-from pellucid._machine.ir import Equation, Literal
+from pellucid._machine.ir import Equation, Literal, shaped_array
 from pellucid._machine.refs.index import RefIndex
 from pellucid._machine.refs.primitives import addupdate_p, get_p, swap_p
 from pellucid._machine.xla.mosaic_gpu import arith, ir
@@ -373,8 +373,12 @@ def scratch(
     """A reference to new shared memory, which the threads of a block have together, or those of each warpgroup."""
     dtype = np.dtype(dtype)
     element = ctx.in_memory(dtype)
-    size = int(np.prod(shape, dtype=int)) * bytes_of(element)
-    base = ctx.allocated(size, ALIGNMENT if swizzle else _ROW_ALIGNMENT, is_of_block)
+    base = ctx.allocated(
+        int(np.prod(shape, dtype=int)) * bytes_of(element),
+        ALIGNMENT if swizzle else _ROW_ALIGNMENT,
+        shaped_array(shape, dtype).text(),
+        is_of_block,
+    )
     return Memory(
         base,
         tuple(shape),

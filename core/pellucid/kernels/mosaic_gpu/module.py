@@ -50,7 +50,7 @@ from . import (
     wgmma,
 )
 from .layouts import THREADS, WARP
-from .lowering import Lowering, SwizzleNeeded, element_pointer
+from .lowering import BlockMemory, Lowering, SwizzleNeeded, element_pointer
 from .memory import Memory
 from .references import new_reference, writes_shared_memory
 from .swizzles import fitting_swizzle
@@ -70,6 +70,8 @@ class MosaicGpuKernel(NamedTuple):
     """Threads of a block."""
     shared_bytes: int
     """Bytes of shared memory of a block."""
+    memory: tuple[BlockMemory, ...] = ()
+    """What references take of it, and of registers, scratch of the call first; what threads exchange elements in is the last."""
 
     @property
     def text(self) -> str:
@@ -116,7 +118,14 @@ def _lowered(kernel: GridKernel, line: str | None, chosen: frozenset[Any]) -> Mo
                 got=str(error).splitlines()[:10],
                 where=line,
             ) from error
-    return MosaicGpuKernel(name, module, grid, THREADS * warpgroups_of(kernel), shared_bytes)
+    if ctx.exchanged_bytes:
+        ctx.equation = None
+        size = shared_bytes - ctx.shared_bytes
+        needed = ctx.exchanged_bytes * ctx.n_warpgroups
+        ctx.note_memory("shared", "exchange between threads", size, needed)
+    return MosaicGpuKernel(
+        name, module, grid, THREADS * warpgroups_of(kernel), shared_bytes, tuple(ctx.memory)
+    )
 
 
 def warpgroups_of(kernel: GridKernel) -> int:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pellucid._machine.base import dtypes
+from pellucid._machine.ir import shaped_array
 from pellucid._machine.xla.mosaic_gpu import VectorType, arith, ir, llvm, nvvm, vector
 from pellucid.kernels.gpu.fences import product_wait_p
 from pellucid.kernels.gpu.products import accumulator_load_p, wgmma_p
@@ -87,6 +89,8 @@ def new_accumulator(ctx: Lowering, kind: Any, value: Any = None) -> Registers:
             f"accumulators are of {' and '.join(_BUILT)}.", f"ACC({kind.shape}, {dtype})"
         )
     ctx.check_size(layout.shape)
+    size = math.prod(layout.shape) * dtype.itemsize
+    ctx.note_memory("registers", shaped_array(layout.shape, dtype).text(), size, size)
     found = Registers(
         ctx.own(VectorType.get([layout.registers], ctx.element(dtype))), layout, dtype
     )

@@ -60,7 +60,7 @@ class Sweep:
         sizes = iter(self.bounds)
         self.grid = tuple([int(next(sizes)) if n is None else n for n in kernel.grid])
         self.given = [np.array(x) for x in rest]
-        self.names = self._names()
+        self.names = kernel.reference_names
         arrays = [
             self.given[kernel.aliases[i]] if i in kernel.aliases else unused(m.aval, self.params)
             for i, m in enumerate(kernel.results)
@@ -93,17 +93,6 @@ class Sweep:
                 for position, sem in buffer.counts.by_position.items():
                     buffer.array[position] = sem.count
         return self.arrays[n:]
-
-    def _names(self) -> list[str]:
-        debug, front = self.kernel.body.jaxpr.debug, self.kernel.n_front
-        n = self.kernel.n_references
-        names = [] if debug is None else [*(debug.arg_names or ())]
-        names = (
-            names[front : front + n]
-            if len(names) >= front + n
-            else names[front - len(self.kernel.consts) :]
-        )
-        return [*names, *[""] * n][:n]
 
     # Order ----------------------------------------------------------------------------------------------------
 

@@ -7,7 +7,7 @@ export interface StandingCore {
   readonly name: string;
   /** The line at which it is; null before its first. */
   readonly line: number | null;
-  /** What it does: `next`, `can go on`, `waits for …`. */
+  /** What it does: `its turn`, `can go on`, `waits for …`. */
   readonly state: string;
   /** Its copies in flight. */
   readonly inFlight: readonly string[];

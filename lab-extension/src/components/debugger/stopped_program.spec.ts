@@ -308,12 +308,12 @@ test('the cores of a simulated kernel are a choice, by click and by arrow keys',
   const { events } = shown({
     ...STANDING,
     cores: [
-      { name: 'device 0', line: 14, state: 'next', inFlight: ['copy of `x`'], isChosen: true },
+      { name: 'device 0', line: 14, state: 'its turn', inFlight: ['copy of `x`'], isChosen: true },
       { name: 'device 1', line: 12, state: 'waits for 2', inFlight: [], isChosen: false },
     ],
   });
   const [first, second] = document.querySelectorAll<HTMLElement>('[role=radio]');
-  expect(first!.textContent).toBe('device 0line 14next; in flight: copy of `x`');
+  expect(first!.textContent).toBe('device 0line 14its turn; in flight: copy of `x`');
   expect([first!.ariaChecked, second!.getAttribute('aria-checked')]).toContain('false');
   second!.click();
   expect(events.onCore).toHaveBeenLastCalledWith(1);

@@ -361,6 +361,7 @@ export class ProgramExplorer {
             triton: 'Triton',
             ptx: 'PTX',
             mosaic: 'Mosaic',
+            mosaic_gpu: 'Mosaic GPU',
           }[program.dialect],
         ),
       ),

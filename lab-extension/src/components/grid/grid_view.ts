@@ -19,6 +19,7 @@ import {
 import { CanvasPane } from '../canvas_pane';
 import { el, iconButton, type Content } from '../dom';
 import { counted, oneLine, quantity, whole } from '../format';
+import { KernelChoice, NO_KERNEL } from '../kernel_choice';
 import { lineLink, type NotebookLines } from '../source_link';
 import { tableOf } from '../table';
 import { withTerms } from '../terms';
@@ -56,40 +57,16 @@ export class GridView {
     private readonly record: KernelGridsRecord,
     private readonly notebook: NotebookLines | undefined,
   ) {
-    const { kernels } = record;
-    const choice = el(
-      'select',
-      { class: 'pl-select', 'aria-label': 'Kernel' },
-      kernels.map((kernel, i) =>
-        el(
-          'option',
-          { value: i },
-          `kernel ${i + 1} of ${kernels.length}: ${oneLine(kernel.name, 40)}`,
-        ),
-      ),
+    const { kernels, hidden_count: hidden } = record;
+    const choice = new KernelChoice(
+      kernels,
+      { noun: 'kernel', label: 'Kernel', none: NO_KERNEL, hidden },
+      // A kernel with faults is shown first.
+      kernels.findIndex(each => faultsOf(each).length > 0),
+      number => this.show(number),
     );
-    choice.addEventListener('change', () => this.show(Number(choice.value)));
-    const hidden = record.hidden_count;
-    this.element = el(
-      'div',
-      { class: 'pl-report pl-grid-view' },
-      kernels.length === 0
-        ? el(
-            'p',
-            { class: 'pl-muted' },
-            'No kernel is called here. Derivatives and batches of kernels run as ordinary programs.',
-          )
-        : null,
-      kernels.length > 1 ? el('div', { class: 'pl-grid-choice' }, choice) : null,
-      hidden > 0
-        ? el('p', { class: 'pl-muted' }, `${counted(hidden, 'more kernel')} not shown`)
-        : null,
-      this.place,
-    );
-    // A kernel with faults is shown first.
-    const wrong = kernels.findIndex(each => faultsOf(each).length > 0);
-    choice.value = String(Math.max(0, wrong));
-    this.show(Math.max(0, wrong));
+    this.element = el('div', { class: 'pl-report pl-grid-view' }, choice.content(), this.place);
+    this.show(choice.number);
   }
 
   themeChanged(): void {
@@ -579,7 +556,6 @@ function unusedOf(operand: GridOperandRecord): string[] {
 export const gridStyle = `
 .pl-grid-view { max-height: none; }
 .pl-grid-view .pl-array-header { flex-wrap: wrap; }
-.pl-grid-choice { padding: 8px 12px 0; }
 .pl-grid-view p { margin: 6px 12px; }
 .pl-grid-fault { color: var(--pl-removed); white-space: pre-line; overflow-wrap: anywhere; font-size: 12px; }
 .pl-grid-controls { display: flex; flex-wrap: wrap; align-items: center; gap: 4px 8px; padding: 4px 12px; }

@@ -1,4 +1,4 @@
-/** What kernels hold in the fast memories of TPUs: a bar for each memory of a chip, with its parts, and their lines. */
+/** What kernels hold in the fast memories of TPUs and GPUs: a bar for each memory of a chip, with its parts, and their lines. */
 
 import type {
   ChipRecord,
@@ -9,18 +9,28 @@ import type {
 import { el, type Content } from '../dom';
 import { counted, oneLine, quantity } from '../format';
 import { stepColor } from '../sharding/colors';
+import { KernelChoice, NO_KERNEL } from '../kernel_choice';
 import { lineLink, type NotebookLines } from '../source_link';
 import { tableOf } from '../table';
 
-const SPACES = ['vmem', 'smem'] as const;
-type Space = (typeof SPACES)[number];
+/** Memories of TPUs, then of blocks of threads on GPUs. */
+const SPACES = {
+  vmem: 'VMEM',
+  smem: 'SMEM',
+  shared: 'Shared memory',
+  registers: 'Registers',
+} as const;
+type Space = keyof typeof SPACES;
+const ALL = Object.keys(SPACES) as Space[];
+/** Those that are shown first, also if nothing is in them. */
+const MAIN: readonly Space[] = ['vmem', 'shared'];
 
 export class MemoriesView {
   readonly element: HTMLElement;
   readonly ready = Promise.resolve();
   readonly isFlowing = true;
   private readonly place = el('div', {});
-  private readonly choice: HTMLSelectElement;
+  private readonly choice: KernelChoice;
   private readonly chips: HTMLSelectElement;
 
   constructor(
@@ -29,47 +39,29 @@ export class MemoriesView {
     private readonly notebook: NotebookLines | undefined,
   ) {
     const { kernels, chips, hidden_count: hidden } = record;
-    this.choice = el(
-      'select',
-      { class: 'pl-select', 'aria-label': 'Kernel', hidden: kernels.length < 2 },
-      kernels.map((kernel, i) =>
-        el(
-          'option',
-          { value: i },
-          `kernel ${i + 1} of ${kernels.length}: ${oneLine(kernel.name, 40)}`,
-        ),
-      ),
-    );
     this.chips = el(
       'select',
       { class: 'pl-select', 'aria-label': 'Chip' },
       chips.map(chip => el('option', { value: chip.name }, `TPU ${chip.name}`)),
     );
     this.chips.value = record.chip;
+    const chip = this.chip();
+    this.choice = new KernelChoice(
+      kernels,
+      { noun: 'kernel', label: 'Kernel', none: NO_KERNEL, hidden },
+      // A kernel that doesn't fit is shown first.
+      kernels.findIndex(
+        each => each.refusal !== '' || ALL.some(s => bytesIn(each, s) > limitOf(each, chip, s)),
+      ),
+      () => this.show(),
+    );
+    this.chips.addEventListener('change', () => this.show());
     this.element = el(
       'div',
       { class: 'pl-report pl-memories' },
-      kernels.length === 0
-        ? el(
-            'p',
-            { class: 'pl-muted' },
-            'No kernel is called here. Derivatives and batches of kernels run as ordinary programs.',
-          )
-        : el('div', { class: 'pl-memory-choice' }, this.choice, this.chips),
-      hidden > 0
-        ? el('p', { class: 'pl-muted' }, `${counted(hidden, 'more kernel')} not shown`)
-        : null,
+      this.choice.content(this.chips),
       this.place,
     );
-    for (const each of [this.choice, this.chips]) {
-      each.addEventListener('change', () => this.show());
-    }
-    // A kernel that doesn't fit is shown first.
-    const chip = this.chip();
-    const wrong = kernels.findIndex(
-      each => each.refusal !== '' || SPACES.some(s => bytesIn(each, s) > limitOf(each, chip, s)),
-    );
-    this.choice.value = String(Math.max(0, wrong));
     this.show();
   }
 
@@ -87,17 +79,20 @@ export class MemoriesView {
   }
 
   private show(): void {
-    const kernel = this.record.kernels[Number(this.choice.value)];
+    const kernel = this.record.kernels[this.choice.number];
     if (kernel === undefined) {
       return;
     }
     const chip = this.chip();
+    this.chips.hidden = kernel.gpu !== null;
     const parts = [...kernel.parts].sort(
-      (a, b) => Number(a.space !== 'vmem') - Number(b.space !== 'vmem') || b.bytes - a.bytes,
+      (a, b) =>
+        Number(!MAIN.includes(a.space)) - Number(!MAIN.includes(b.space)) || b.bytes - a.bytes,
     );
     const isDark = this.root.dataset['theme'] === 'dark';
     const colors = parts.map((_, i) => stepColor(i, Math.max(2, parts.length), isDark));
-    const bars = SPACES.filter(s => s === 'vmem' || bytesIn(kernel, s) > 0).map(space =>
+    const main: Space = kernel.gpu === null ? 'vmem' : 'shared';
+    const bars = ALL.filter(s => s === main || bytesIn(kernel, s) > 0).map(space =>
       this.bar(kernel, chip, space, parts, colors),
     );
     this.place.replaceChildren(
@@ -111,6 +106,7 @@ export class MemoriesView {
         ? []
         : [el('p', { class: 'pl-run-fault', role: 'note' }, kernel.refusal)]),
       ...bars,
+      kernel.gpu === null || kernel.gpu.compiled === '' ? '' : el('p', {}, kernel.gpu.compiled),
       ...(parts.length === 0 ? [] : [this.table(parts, colors)]),
     );
   }
@@ -130,8 +126,8 @@ export class MemoriesView {
     const has =
       space === 'vmem' && limit === kernel.limit_bytes
         ? 'vmem_limit_bytes allows'
-        : `${chip.name} has`;
-    const text = `${space.toUpperCase()}: ${quantity(total, 'B')}, ${has} ${quantity(limit, 'B')}${
+        : `${kernel.gpu?.name ?? chip.name} has`;
+    const text = `${SPACES[space]}: ${quantity(total, 'B')}, ${has} ${quantity(limit, 'B')}${
       isOver ? ': too much' : `, ${Number(share.toPrecision(3))} %`
     }`;
     const pieces = parts.map((part, i) => {
@@ -186,7 +182,7 @@ export class MemoriesView {
               code === '' ? null : el('code', { class: 'pl-run-code' }, oneLine(code, 90)),
             ),
           ],
-          `${part.type}, ${part.space.toUpperCase()}`,
+          `${part.type}, ${SPACES[part.space]}`,
           String(part.buffer_count),
           quantity(part.bytes, 'B'),
           unused === 0 ? '' : `${Number((100 * unused).toPrecision(3))} %`,
@@ -201,6 +197,9 @@ function bytesIn(kernel: KernelMemoryRecord, space: Space): number {
 }
 
 function limitOf(kernel: KernelMemoryRecord, chip: ChipRecord, space: Space): number {
+  if (kernel.gpu !== null) {
+    return space === 'shared' ? kernel.gpu.shared_bytes : kernel.gpu.register_bytes;
+  }
   const size = space === 'vmem' ? chip.vmem_bytes : chip.smem_bytes;
   return space === 'vmem' && kernel.limit_bytes !== null
     ? Math.min(size, kernel.limit_bytes)
@@ -210,8 +209,6 @@ function limitOf(kernel: KernelMemoryRecord, chip: ChipRecord, space: Space): nu
 export const memoriesStyle = `
 .pl-memories { max-height: none; }
 .pl-memories p { margin: 6px 12px; font-size: 12px; overflow-wrap: anywhere; }
-.pl-memory-choice { display: flex; flex-wrap: wrap; gap: 8px; padding: 8px 12px 0; }
-.pl-memory-choice > [hidden] { display: none; }
 .pl-memory { margin: 8px 12px; font-size: 12px; }
 .pl-memory-bar { position: relative; display: flex; height: 26px; margin-top: 4px; border: 1px solid var(--pl-line-strong); border-radius: 4px; background: var(--pl-sunken); overflow: hidden; }
 .pl-memory-piece { flex: none; min-width: 3px; border-right: 1px solid var(--pl-bg); }

@@ -9,6 +9,7 @@ import { coreName, SimulatedRun, type SimulatedEvent } from '../../records/simul
 import { CanvasPane } from '../canvas_pane';
 import { Disposables, el, type Content } from '../dom';
 import { counted, oneLine, quantity } from '../format';
+import { KernelChoice } from '../kernel_choice';
 import { lineLink, type NotebookLines } from '../source_link';
 import { tableOf } from '../table';
 import { readTheme } from '../theme';
@@ -32,34 +33,15 @@ export class TimelinesView {
     private readonly notebook: NotebookLines | undefined,
   ) {
     const { kernels, hidden_count: hidden } = record;
-    const choice = el(
-      'select',
-      { class: 'pl-select', 'aria-label': 'Run' },
-      kernels.map((kernel, i) =>
-        el(
-          'option',
-          { value: i },
-          `run ${i + 1} of ${kernels.length}: ${oneLine(kernel.name, 40)}`,
-        ),
-      ),
+    const choice = new KernelChoice(
+      kernels,
+      { noun: 'run', label: 'Run', none: 'No kernel ran in the simulator.', hidden },
+      // A run that failed is shown first.
+      kernels.findIndex(each => each.fault !== ''),
+      number => this.show(number),
     );
-    choice.addEventListener('change', () => this.show(Number(choice.value)));
-    this.element = el(
-      'div',
-      { class: 'pl-report pl-runs' },
-      kernels.length === 0
-        ? el('p', { class: 'pl-muted' }, 'No kernel ran in the simulator.')
-        : null,
-      kernels.length > 1 ? el('div', { class: 'pl-run-choice' }, choice) : null,
-      hidden > 0
-        ? el('p', { class: 'pl-muted' }, `${counted(hidden, 'more run')} not shown`)
-        : null,
-      this.place,
-    );
-    // A run that failed is shown first.
-    const failed = kernels.findIndex(each => each.fault !== '');
-    choice.value = String(Math.max(0, failed));
-    this.show(Math.max(0, failed));
+    this.element = el('div', { class: 'pl-report pl-runs' }, choice.content(), this.place);
+    this.show(choice.number);
   }
 
   themeChanged(): void {
@@ -372,7 +354,6 @@ function chipsOf(record: SimulatedKernelRecord): string[] {
 export const timelinesStyle = `
 .pl-runs { max-height: none; }
 .pl-runs .pl-array-header { flex-wrap: wrap; }
-.pl-run-choice { padding: 8px 12px 0; }
 .pl-runs p { margin: 6px 12px; font-size: 12px; overflow-wrap: anywhere; }
 .pl-run-fault { color: var(--pl-removed); white-space: pre-line; }
 .pl-run { position: relative; }
