@@ -6,6 +6,7 @@ from collections import defaultdict
 from typing import NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 
 from pellucid_profiler.session_data import SessionData
 
@@ -35,6 +36,15 @@ class CollectiveRow(NamedTuple):
         return self.wait_seconds + self.work_seconds
 
 
+def _are_collectives(session: SessionData) -> npt.NDArray[np.bool_]:
+    """For each instruction, whether devices meet in it: collectives, and others of which meetings were recorded."""
+    are = np.array([info.category == "collective" for info in session.infos], bool)
+    met = np.unique(session.info_of_operation[session.collectives.operation])
+    containers = np.array([info.is_container for info in session.infos], bool)
+    are[met] |= ~containers[met]
+    return are
+
+
 def collective_rows(session: SessionData) -> list[CollectiveRow]:
     """The collectives of a session, sorted by time, longest first."""
     ops, met = session.operations, session.collectives
@@ -46,9 +56,7 @@ def collective_rows(session: SessionData) -> list[CollectiveRow]:
         device = int(ops.device[met.operation[row]])
         blamed[int(info_of_met[row])][device] += float(wait_of_meeting[met.meeting[row]])
     rows: list[CollectiveRow] = []
-    for i, info in enumerate(session.infos):
-        if info.category != "collective":
-            continue
+    for i in map(int, np.flatnonzero(_are_collectives(session))):
         straggler, seconds = max(blamed[i].items(), key=lambda item: item[1], default=(-1, 0.0))
         wait = min(float(waits[i]), float(session.seconds_of_infos[i]))
         rows.append(
@@ -86,7 +94,7 @@ def straggler(session: SessionData) -> Straggler | None:
     devices = np.unique(ops.device[in_meetings])
     if len(devices) < 2:
         return None
-    is_collective = np.array([info.category == "collective" for info in session.infos], bool)
+    is_collective = _are_collectives(session)
     n = len(session.infos)
     seconds = np.zeros((len(devices), n))
     np.add.at(

@@ -364,7 +364,10 @@ def _stragglers(session: SessionTables) -> Iterator[Finding]:
     late = session.straggler
     if late is None or late.wait_seconds <= MIN_SHARE * session.totals.wall_seconds:
         return
-    by_wait = max(session.by_collective(), key=lambda row: row.wait_seconds)
+    rows = session.by_collective()
+    if not rows:  # devices met only in what contains other operations
+        return
+    by_wait = max(rows, key=lambda row: row.wait_seconds)
     collective = session.place_texts_of_infos[by_wait.info]
     slow = session.place_texts_of_infos[late.info]
     operation = session.infos[by_wait.info].opcode or session.infos[by_wait.info].name

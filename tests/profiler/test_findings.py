@@ -175,7 +175,9 @@ def session_of(operations: Operations, infos: dict[str, str]) -> Session:
     return session
 
 
-def test_a_straggler_is_named() -> None:
+@pytest.mark.parametrize("category", ["collective", "other", "container"])
+def test_a_straggler_is_named(category: str) -> None:
+    """Also where devices meet in something else than a collective; not where it only contains what they meet in."""
     n_devices, n_runs = 4, 5
     device = np.tile(np.arange(n_devices), n_runs)
     run = np.repeat(np.arange(n_runs), n_devices)
@@ -184,9 +186,15 @@ def test_a_straggler_is_named() -> None:
     zeros = np.zeros(len(run), np.int64)
     end = (run + 1) * 10**9 - 1
     operations = Operations(zeros, zeros, zeros, run, device, zeros, start, end, zeros)
-    session = session_of(operations, {"all-reduce": "collective"})
+    session = session_of(operations, {"all-reduce": category})
+    if category == "container":
+        [info] = session.programs[0].instructions.values()
+        session.programs = {0: ProgramInfo("jit_f", {info.name: info._replace(is_container=True)})}
     last = (device == 2).astype(np.int64)
     session.collectives = Collectives(np.arange(len(run)), run, 5 * 10**8 * (1 - last), last)
+    if category == "container":
+        assert not any("device 2" in each.text for each in findings(session))
+        return
     [finding] = findings(session)
     assert "wait" in finding.text
     assert "device 2" in finding.text

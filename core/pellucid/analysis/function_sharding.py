@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from pellucid._machine.base import ArgumentTypeError, UnsupportedError, by_tool
+from pellucid._machine.base.source import user_frame
 from pellucid._machine.compilation.pipeline import compile_without_devices, shardy_attributes
 from pellucid._machine.higher_order.jitted import jit
 from pellucid._machine.higher_order.stages import Compiled, Traced
@@ -24,11 +25,12 @@ from pellucid.introspect.program import JaxprReading, read_jaxpr
 
 from .exchanges import Exchange, differences, explain_collectives, planned_exchanges, running
 from .hlo import module_of
-from .layouts import DeclaredMesh, ValueLayout, meshes_in
+from .layouts import DeclaredMesh, ValueLayout, meshes_in, size_of
 from .peak import estimated_peak_bytes
 from .programs import with_costs
 from .propagation import Propagation, propagate
 from .sites import SiteValues
+from .uncounted import Uncounted, crossed_dims
 from .uneven_cuts import uneven_cuts_of
 from .ways import Inputs, Ways, why_columns
 
@@ -78,8 +80,11 @@ def traced_sharding(traced: Traced) -> schema.FunctionShardingRecord:
     return writer.record(stage.runtime_executable(), "")
 
 
-def planned_sharding(traced: Traced, mesh: AbstractMesh) -> schema.FunctionShardingRecord:
-    """The record of the shardings that Shardy chooses on `mesh`, without compilation and without texts of the program.
+def planned_sharding(
+    traced: Traced, mesh: AbstractMesh
+) -> tuple[schema.FunctionShardingRecord, list[Uncounted]]:
+    """(record of the shardings that Shardy chooses on `mesh`, operations whose exchanges it lacks), without compilation and
+    without texts of the program.
 
     Raises: UnsupportedError if the function itself names another mesh.
     """
@@ -92,7 +97,8 @@ def planned_sharding(traced: Traced, mesh: AbstractMesh) -> schema.FunctionShard
             got=f"it names {mesh_of_program.shape_tuple}, asked for {mesh.shape_tuple}",
             do="Write constraints, shard_map and out_shardings with PartitionSpecs alone: the mesh is current meanwhile.",
         )
-    return writer.record(None, "the program wasn't compiled.")
+    record = writer.record(None, "the program wasn't compiled.")
+    return record, [*dict.fromkeys(writer.uncounted(record))]
 
 
 def _writer(traced: Traced, lowered: Any, has_texts: bool = True) -> _Writer:
@@ -280,6 +286,33 @@ class _Writer:
                         padded=cut.padded,
                         note=cut.note,
                     )
+
+    def uncounted(self, record: schema.FunctionShardingRecord) -> Iterator[Uncounted]:
+        """The operations along dimensions that are cut, without those for which an exchange is planned.
+
+        For sorts another one is planned than XLA makes.
+        """
+        planned = {each.equation for each in record.planned}
+        for site in self.sites:
+            program, numbers = self.programs[site.body], self.values.numbers(site)
+            made = [v for e in program.equations for v in e.results]
+            number_of = dict(
+                zip([*program.constvars, *program.invars, *made], numbers, strict=True)
+            )
+            for equation in program.equations:
+                is_sort = equation.primitive.traits.kind == "reduction"
+                if self.values.row(equation.id) in planned and not is_sort:
+                    continue
+                for operand, dims in zip(equation.operands, crossed_dims(equation), strict=True):
+                    number = number_of.get(operand, -1)  # type: ignore[call-overload]
+                    values = self.propagation.values[number] if number >= 0 else ()
+                    if values and any(self.is_cut(values[0].layout, d) for d in dims):
+                        yield Uncounted(equation.primitive.name, user_frame(equation.source))
+                        break
+
+    def is_cut(self, layout: ValueLayout, dim: int) -> bool:
+        """Whether a dimension of a value lies in several parts."""
+        return any(size_of(axis, self.meshes[layout.mesh].sizes) > 1 for axis in layout.dims[dim])
 
     # Bytes ----------------------------------------------------------------------------------------
 

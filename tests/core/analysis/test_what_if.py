@@ -46,6 +46,78 @@ def test_exchanges_agree_with_the_compiled_program(program, request):
         assert all(agreeing) == (request.node.callspec.id not in PARTITIONED_OTHERWISE)
 
 
+def drawn_placement(what_if, rng):
+    """Today's mesh, with each argument cut along other dimensions."""
+    sizes, drawn = what_if.today.mesh.shape, []
+    for argument in what_if.arguments:
+        dims, rest = [()] * len(argument.shape), [*argument.shape]
+        for axis, size in sizes.items():
+            dim = int(rng.integers(len(dims) + 1))  # the last one: not cut along this axis
+            if dim < len(dims) and rest[dim] % size == 0:
+                dims[dim] = (*dims[dim], axis)
+                rest[dim] //= size
+        drawn.append(tuple(dims))
+    return analysis.Placement(what_if.today.mesh, tuple(drawn))
+
+
+def compiled_at(jitted, args, mesh, what_if, placement):
+    """The record of a function compiled with its arguments placed so over a mesh of devices."""
+    described = [
+        pl.ShapeDtypeStruct(
+            each.shape, each.dtype, weak_type=each.weak_type, sharding=pl.NamedSharding(mesh, P(*dims))
+        )
+        for each, dims in zip(what_if.arguments, placement.dims, strict=True)
+    ]  # fmt: skip
+    leaves, tree = pl.tree.flatten(args)
+    assert len(leaves) == len(described)
+    return analysis.sharding(jitted, *tree.unflatten(described))
+
+
+@pytest.mark.parametrize("program", cases())
+def test_where_nothing_is_planned_and_something_sent_an_operation_is_named(program, request):
+    """Also over other placements: `what_if` gives a figure of what is sent, or says that it doesn't know."""
+    rng = np.random.default_rng(sum(request.node.callspec.id.encode()))
+
+    def compare(jitted, *args):
+        what_if = analysis.WhatIf(jitted, *args)
+        meshes = {leaf.sharding.mesh for leaf in pl.tree.leaves(args) if isinstance(getattr(leaf, "sharding", None), pl.NamedSharding)}  # fmt: skip
+        if len(meshes) != 1 or len(what_if.arguments) != len(pl.tree.leaves(args)):
+            return
+        placement = drawn_placement(what_if, rng)
+        try:
+            estimate = what_if.estimate(placement)
+            record = compiled_at(jitted, args, *meshes, what_if, placement)
+        except PellucidError:  # the program states another placement itself
+            return
+        planned = sum(each.sent_bytes for each in estimate.exchanges)
+        assert planned or not sum(sent(record.collectives).values()) or estimate.uncounted
+        if estimate.uncounted:
+            [remark, *_] = what_if.record(placement).remarks
+            assert "which nothing here counts" in remark
+
+    told(program, compare)
+
+
+@pytest.mark.parametrize(
+    ("function", "spec", "name"),
+    [
+        (lambda x: x[::-1], P("data"), "rev"),
+        (lambda x: x[:, ::-1], P("data"), None),
+        (lambda x: jnp.sort(x, axis=0), P("data"), "sort"),
+        (lambda x: jnp.sort(x, axis=1), P("data"), None),
+        (lambda x: jnp.convolve(x[:, 0], jnp.ones(3), "same"), P("data"), "conv_general_dilated"),
+        (lambda x: x @ x.T, P("data"), None),
+    ],
+)
+def test_operations_across_parts_are_named(function, spec, name):
+    what_if = analysis.WhatIf(function, placed((64, 256), pl.sharding.AbstractMesh((8,), ("data",)), *spec))  # fmt: skip
+    uncounted = what_if.estimate(what_if.today).uncounted
+    assert (name in {each.operation for each in uncounted}) == (name is not None)
+    assert bool(uncounted) == (name is not None)
+    remark = what_if.record(what_if.today).remarks[0]
+    assert ("test_what_if.py:" in remark) == (name is not None)
+
+
 def placed(shape, mesh=None, *spec, dtype="float32"):
     sharding = None if mesh is None else pl.NamedSharding(mesh, P(*spec))
     return pl.ShapeDtypeStruct(shape, dtype, sharding=sharding)
