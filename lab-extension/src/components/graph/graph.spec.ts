@@ -240,8 +240,7 @@ describe('the scene', () => {
     expect(shown.length).toBeGreaterThan(10);
     shown.forEach((a, i) =>
       shown.slice(i + 1).forEach(b => {
-        const isApart =
-          Math.abs(a.top - b.top) >= a.height || Math.abs(a.left - b.left) >= a.width;
+        const isApart = Math.abs(a.top - b.top) >= a.height || Math.abs(a.left - b.left) >= a.width;
         expect(isApart).toBe(true);
       }),
     );
