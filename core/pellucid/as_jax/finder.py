@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import importlib.machinery
 import importlib.metadata
@@ -13,7 +14,7 @@ from types import ModuleType
 from typing import Any
 
 from pellucid._machine.xla.bootstrap import SharedProcessError
-from pellucid.as_jax import kernels, pickles, private, versions
+from pellucid.as_jax import deferred, kernels, pickles, private, versions
 from pellucid.as_jax.identity import (
     ADAPTERS,
     BELOW_PUBLIC,
@@ -66,7 +67,7 @@ _LOADED_WITH_JAX = [
     "typing",
     "version",
 ]
-"""Modules that `import jax` loads, as that of the reference does; only tools that aren't installed are missing."""
+"""Modules that `import jax` loads, as that of the reference does. Of tools, those that are installed, whose code runs when it is used."""
 
 
 class _Recorded(ModuleType):
@@ -112,12 +113,21 @@ class _ServedMain(_Served):
 
 
 def _load_with_jax() -> None:
+    for tool in importlib.metadata.entry_points(group="pellucid.tools"):
+        if tool.name in _LOADED_WITH_JAX:
+            deferred.defer(tool.module, functools.partial(_show, name=f"jax.{tool.name}"))
     for name in _LOADED_WITH_JAX:
         try:
             importlib.import_module(f"jax.{name}")
         except ModuleNotFoundError:  # a tool that isn't installed
             if _exists(f"pellucid.{name}"):
                 raise
+
+
+def _show(module: ModuleType, name: str) -> None:
+    """Makes a module, which is called `name`, and the names that it shows, those of `jax`."""
+    relabel(module, name)
+    module.__class__ = _Recorded
 
 
 class _Distribution(importlib.metadata.Distribution):
