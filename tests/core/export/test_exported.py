@@ -417,3 +417,18 @@ def test_programs_of_a_mesh_of_one_device_run_over_several(named, spec):
             np.testing.assert_allclose(result, np.sin(np.arange(8.0)), rtol=1e-6)
             slope = pl.grad(lambda x, call=call: call(x, *rest).sum())(x)
             np.testing.assert_allclose(slope, np.cos(np.arange(8.0)), rtol=1e-6)
+
+
+def test_captured_arrays_have_their_type_in_the_program() -> None:
+    numbers, indices = np.arange(3.0), np.array([2, 0])
+    assert numbers.dtype == np.float64
+    assert indices.dtype == np.int64
+
+    def function(x):
+        return jnp.multiply(numbers, x), jnp.add(indices, 1)
+
+    x = np.float32(2)
+    found = export.export(pl.jit(function))(x).call(x)
+    assert [result.dtype for result in found] == [np.float32, np.int32]
+    np.testing.assert_array_equal(found[0], [0, 2, 4])
+    np.testing.assert_array_equal(found[1], [3, 1])

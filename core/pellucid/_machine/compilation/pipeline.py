@@ -195,7 +195,7 @@ def lower_jaxpr(program: ClosedJaxpr, request: Request) -> CompilationUnit:
         live = set(jaxpr.constvars)
         all_consts = [(var, c) for var, c in all_consts if var in live]
         # A portable module contains its constants (`embedded`); otherwise they are its first arguments (`consts`).
-        embedded = {v: _host_elements(c) for v, c in all_consts if request.is_portable}
+        embedded = {v: _host_elements(c, v.aval) for v, c in all_consts if request.is_portable}
         consts: Values = [c for var, c in all_consts if var not in embedded]
         if not request.is_portable and not request.is_partitioned:
             layers_called = functools.partial(late("with layers called"), is_final=True)
@@ -506,9 +506,11 @@ def _sharding_of_type(aval, request: Request):
     return NamedSharding(mesh, spec.padded(getattr(aval, "ndim", 0)), kind)
 
 
-def _host_elements(const: Any) -> np.ndarray:
-    """The elements of a constant; for keys, their words."""
-    return np.asarray(const.words if isinstance(const, ExtendedArray) else const)
+def _host_elements(const: Any, aval: Any) -> np.ndarray:
+    """The elements of a constant, converted to its type in the program; for keys, their words."""
+    if isinstance(const, ExtendedArray):
+        return np.asarray(const.words)
+    return np.asarray(const).astype(aval.dtype, copy=False)
 
 
 def _const_sharding(const, request: Request):
