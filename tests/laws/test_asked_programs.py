@@ -1,6 +1,7 @@
 """Programs of the kinds that users of array libraries have asked about for years, in our own words, give what mathematics gives.
 
-Names say which thread of jax-ml/jax or openxla/xla asks for them.
+Names say which thread of jax-ml/jax or openxla/xla asks for them. Of 22398 and 40564 we have no text: their programs are of the
+kind that the threads named with them ask for.
 """
 
 from __future__ import annotations
@@ -68,6 +69,25 @@ def _unit(x: Any) -> Any:
     return np.divide(x, LENGTHS, out=np.zeros_like(x), where=LENGTHS > 0)
 
 
+def steps_until_the_end(x: Any) -> Any:
+    """Elements that have arrived stay what they are, in a loop that computes a step of all."""
+
+    def step(y: Any, _: Any) -> Any:
+        return jnp.where(y > 1, jnp.sqrt(jnp.log(y)) + 1, y), None
+
+    return pl.lax.scan(step, x, None, length=3)[0].sum()
+
+
+def _step_slopes(x: Any) -> Any:
+    y, slopes = np.float64(x), np.ones(len(x))
+    for _ in range(3):
+        moves = y > 1
+        root = np.sqrt(np.log(np.where(moves, y, 2)))
+        slopes *= np.where(moves, 1 / (2 * np.where(moves, y, 2) * root), 1)
+        y = np.where(moves, root + 1, y)
+    return slopes
+
+
 PAIRS = POINTS[:, None] - POINTS
 FAR = np.where(np.eye(3, dtype=bool), 1, np.linalg.norm(PAIRS, axis=-1))[..., None]
 MASKED: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {
@@ -79,6 +99,11 @@ MASKED: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {
     "19089, chosen powers": (kept_powers, np.float32(1), 0.5),
     "3407, inverse distances": (inverse_distances, POINTS, -(PAIRS / FAR**3).sum(1)),
     "2630, infinity": (infinite_where_off, np.float32(1), 0),
+    "22398, steps until the end": (
+        steps_until_the_end,
+        np.float32([1, 3, 9]),
+        _step_slopes([1, 3, 9]),
+    ),
     # The derivative of (a, b) / spread is 0: both are 1 and -1 whatever they are.
     "a spread of 0": (standardized_rows, np.float32([[5, 5], [3, 1]]), [[1, 2], [0, 0]]),
 }
@@ -109,6 +134,24 @@ def test_attention_over_large_logits_is_as_eager(seed: int) -> None:
         compiled = pl.jit(attended)(matrix, keys, values, size)
         assert np.isfinite(eager).all()
         np.testing.assert_allclose(compiled, eager, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize("temperature", [0.7, 3.0, 1e-9])
+def test_normalized_exponentials_are_as_eager(temperature: float) -> None:
+    """40564 and 38609: logits by a temperature that is no power of 2, through each function that subtracts a maximum."""
+    logits = np.random.default_rng(1).standard_normal((6, 7)).astype(np.float32) * 1e9
+
+    def own(x: Any) -> Any:
+        powers = jnp.exp(x - x.max(-1, keepdims=True))
+        return powers / powers.sum(-1, keepdims=True)
+
+    for normalize in (own, pl.nn.softmax, pl.nn.log_softmax, pl.nn.logsumexp):
+        function = lambda x, f=normalize: f(x / temperature)
+        eager = function(logits)
+        assert np.isfinite(eager).all()
+        assert np.isfinite(pl.jit(function)(logits)).all()
+        with pl.exact_arithmetic():
+            np.testing.assert_array_equal(pl.jit(function)(logits), eager)
 
 
 def test_sums_of_products_that_cancel() -> None:
@@ -158,3 +201,14 @@ def test_gradients_of_decompositions_at_equal_values() -> None:
         np.testing.assert_allclose(
             found, np.where([[1, 1, 1], [1, 0, 0], [1, 0, 0]], weights, 0), atol=1e-12
         )
+
+
+@pytest.mark.parametrize("exponent", [-66, 60])
+def test_second_derivatives_of_singular_values_of_any_size(exponent: int) -> None:
+    """40185: those of c A are those of A by c, also where squares of singular values leave the range."""
+    a = np.float32([[5, 2, 0], [1, 4, 1], [0, 2, 3]])
+    second = pl.jit(pl.hessian(lambda a: jnp.linalg.svd(a, compute_uv=False).sum()))
+    expected = np.asarray(second(a), np.float64)
+    assert np.isfinite(expected).all()
+    found = np.asarray(second(a * np.float32(2.0**exponent)), np.float64)
+    np.testing.assert_allclose(found * 2.0**exponent, expected, rtol=1e-4, atol=1e-4)

@@ -25,6 +25,7 @@ from pellucid._machine.base.errors import ConfigError
 from pellucid._machine.base.tracebacks import is_filtered
 from pellucid._machine.base.unused_options import UNUSED_OPTIONS
 from pellucid._machine.compilation import disk_cache
+from pellucid._machine.compilation.options import error_for
 from pellucid._machine.runtime import guards, platforms
 from pellucid._machine.xla import compile as xla_compile, plugins
 
@@ -591,3 +592,15 @@ def test_variables_and_flags():
     )
     assert second == "True ERROR"
     assert third == "True"
+
+
+def test_programs_compile_with_few_optimizations_with_each_jaxlib():
+    """Options that pellucid itself gives XLA are among those that this jaxlib has."""
+    with config.option("disable_most_optimizations")(True):
+        assert pl.jit(lambda x: x * 3 + 1)(np.float32([1, 2])).tolist() == [4, 7]
+
+
+def test_options_that_xla_dropped_are_not_suggested():
+    """XLA keeps the names of options that it no longer takes."""
+    error = error_for("No such compile option: 'xla_cpu_enable_fast_math'")
+    assert "xla_cpu_enable_fast_math'" not in str(error).partition("Did you mean")[2]

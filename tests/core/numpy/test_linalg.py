@@ -256,6 +256,17 @@ def test_norms_at_the_ends_of_the_range() -> None:
     assert np.isnan(pl.grad(norm)(np.zeros(3))).all()  # there is no derivative
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "complex64"])
+def test_gradients_of_the_greatest_norms(dtype: str) -> None:
+    """Of a norm whose reciprocal is subnormal."""
+    with pl.enable_x64():
+        exponent = np.finfo(dtype).maxexp - 2
+        x = np.array([1, -2, 0.5], dtype)
+        for gradient in (pl.grad(jnp.linalg.norm), pl.jit(pl.grad(jnp.linalg.norm))):
+            expected = gradient(x)
+            np.testing.assert_allclose(gradient(x * 2.0**exponent), expected, rtol=1e-6)
+
+
 def test_signs_of_infinite_determinants_are_those_of_numpy() -> None:
     """An infinite factor has a sign, too."""
     matrices = [[[np.inf, 0], [0, 1]], [[-np.inf, 2], [0, 3]], [[np.inf, 1], [1, 1]], [[-np.inf, 2], [0, -3]]]  # fmt: skip

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pellucid._machine.base import ArgumentTypeError, CompilerOptionError, config
-from pellucid._machine.xla.compile import FDO_PROFILE, flag_names
+from pellucid._machine.xla.compile import FDO_PROFILE, flag_names, jaxlib_version
 
 _MIN_KEPT_CALLS = 3
 """Minimum number of calls of one function at which calls aren't inlined on the CPU."""
@@ -21,6 +21,9 @@ faster at any size.
 _YNNPACK_WITHOUT_CONTRACTIONS = (
     "LIBRARY_FUSION_TYPE_REDUCE,LIBRARY_FUSION_TYPE_INDIVIDUAL_CONVOLUTION"
 )
+
+HAS_OLD_EMITTERS = jaxlib_version.startswith("0.10.")
+"""Whether XLA still has other emitters of fusions for CPUs, and the option by which they are chosen: jaxlib 0.11 has neither."""
 
 
 def hashable_options(options: Mapping[str, Any] | None) -> tuple[tuple[str, Any], ...]:
@@ -48,7 +51,8 @@ def error_for(text: str) -> CompilerOptionError | None:
     unknown = _UNKNOWN.search(text)
     if unknown is not None:
         name = unknown["name"]
-        close = difflib.get_close_matches(name, flag_names(), n=3)
+        # XLA keeps the names of those that it has dropped.
+        close = difflib.get_close_matches(name, flag_names() - {name}, n=3)
         return CompilerOptionError(
             f"there is no compiler option {name!r}.",
             do=f"Did you mean {' or '.join(map(repr, close))}?"
@@ -92,7 +96,7 @@ def overrides(
     if config.disable_most_optimizations.value:
         chosen["xla_backend_optimization_level"] = 0
         chosen["xla_llvm_disable_expensive_passes"] = True
-        if platform == "cpu":
+        if platform == "cpu" and HAS_OLD_EMITTERS:
             chosen["xla_cpu_use_fusion_emitters"] = False
     level = config.optimization_level.value
     if level != "UNKNOWN":

@@ -91,7 +91,11 @@ def _length_jvp(primals: Any, tangents: Any) -> Any:
     # `x / length` doesn't depend on the scale of `x`; at 0 it is NaN: there is no direction.
     [x], [x_dot] = primals, tangents
     length = _length(x)
-    products = conj(x / length) * x_dot if type_of(x).dtype.kind == "c" else x / length * x_dot
+    info = np.finfo(type_of(length).dtype)
+    # XLA divides by the reciprocal, which is subnormal for the greatest lengths: 0 on CPUs.
+    scale = where(length > math.sqrt(info.max), 1 / 16, 1).astype(info.dtype)
+    direction = x * scale / (length * scale)
+    products = (conj(direction) if type_of(x).dtype.kind == "c" else direction) * x_dot
     return length, total(real(products))
 
 
