@@ -6,15 +6,19 @@ A model, made to compare settings of one kernel, not to foretell seconds: of wha
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import Any, NamedTuple
+
+import numpy as np
 
 from pellucid._machine.higher_order.cond import cond_p
 from pellucid._machine.higher_order.loop_primitives import scan_p
 from pellucid._machine.ir import Equation, Jaxpr, programs_of
 from pellucid._machine.primitives.contraction import dot_general_p
+from pellucid._machine.transforms.vmap import vmap
 from pellucid.introspect.bodies import programs_within
 from pellucid.introspect.schema import GridKernelRecord
-from pellucid.kernels.buffering import emit_pipeline_p
+from pellucid.kernels.buffering import Copied, emit_pipeline_p, index_at, number_of_programs
 from pellucid.kernels.copies import dma_start_p
 from pellucid.kernels.mosaic_tpu.checks import parts_of
 from pellucid.kernels.mosaic_tpu.tiles import LANES, ROWS, bits_of, tile_of
@@ -23,6 +27,8 @@ from pellucid.kernels.targets import TPU_CHIPS
 
 PROGRAM_SECONDS = 0.35e-6
 """Overhead of a program of the grid: its position, the starts of its copies, and its waits. About right; nothing here has measured it."""
+_MOST_PROGRAMS = 1 << 16
+"""Programs of a pipeline whose blocks are looked at one by one."""
 _TERA, _GIGA = 10**12, 10**9
 
 
@@ -73,8 +79,12 @@ class Work(NamedTuple):
 
 def work_of(jaxpr: Jaxpr, side: int) -> Work:
     """The work of a program on matrix units with `side` rows and columns; of branches that with the most, and loops of unknown length once."""
+    return _work_of_all(jaxpr.equations, side)
+
+
+def _work_of_all(equations: Sequence[Equation], side: int) -> Work:
     total = Work()
-    for equation in jaxpr.equations:
+    for equation in equations:
         total = total.plus(_work(equation, side))
     return total
 
@@ -142,30 +152,179 @@ class TpuTime(NamedTuple):
     """Share of what is moved that isn't beyond the edges of blocks, in whole tiles."""
 
 
+class Moves(NamedTuple):
+    """What a grid copies between memories, in bytes; `padded` ones are those of whole tiles."""
+
+    n_bytes: float
+    padded: float
+    """Of copies that run beside programs."""
+    ends: float
+    """Of them those of the first blocks and the last ones, which nothing hides."""
+    waited: float
+    """Of copies that a program waits for, padded."""
+    n_copies: int
+
+    def plus(self, other: Moves) -> Moves:
+        """Both."""
+        return Moves(
+            self.n_bytes + other.n_bytes,
+            self.padded + other.padded,
+            self.ends + other.ends,
+            self.waited + other.waited,
+            self.n_copies + other.n_copies,
+        )
+
+
 def tpu_time(kernel: GridKernel, record: GridKernelRecord, chip: str) -> TpuTime | None:
     """The modelled time of a kernel, whose grid has this record; None where data choose its blocks, or it copies by itself.
 
-    Copies run beside computation, so the longer of the two counts, and the first block and the last one, which nothing hides.
+    Copies run beside computation, so the longer of the two counts, and the first block and the last one, which nothing hides. Pipelines
+    (`emit_pipeline`) are grids of their own, one after another.
     """
-    unit, bandwidth = MATRIX_UNITS[chip], TPU_CHIPS[chip].hbm_bandwidth
-    if any(operand.note for operand in record.operands) or any(
-        equation.primitive in (dma_start_p, emit_pipeline_p)
-        for program in programs_within(kernel.body.jaxpr)
-        for equation in program.equations
-    ):
+    pipelines = pipelines_of(kernel)
+    if pipelines is None or any(operand.note for operand in record.operands):
         return None
+    inner = [moves_of(copied) for copied in pipelines]
     padding = {p.name: p.n_bytes / p.needed_bytes for p in parts_of(kernel) if p.needed_bytes}
     moved = padded = ends = 0.0
     for mapping, operand in zip((*kernel.inputs, *kernel.results), record.operands, strict=True):
+        if pipelines and mapping.name not in padding:  # it stays where it is
+            continue
         factor = padding.get(mapping.name, 1.0)
         moved += operand.moved_bytes
         padded += operand.moved_bytes * factor
         ends += operand.block_bytes * factor
-    work = work_of(kernel.body.jaxpr, unit.side).times(record.program_count)
-    copies = padded / bandwidth
+    side = MATRIX_UNITS[chip].side
+    own = [e for e in kernel.body.jaxpr.equations if e.primitive is not emit_pipeline_p]
+    n = record.program_count
+    total = _time(Moves(moved, padded, ends, 0.0, 0), _work_of_all(own, side).times(n), n, chip)
+    for copied, moves in zip(pipelines, inner, strict=True):
+        if moves is None:
+            return None
+        count = number_of_programs(copied.grid.sizes)
+        work = work_of(copied.body, side).times(count)
+        total = total.plus(_time(moves, work, count, chip).times(n))
+    return total.ended()
+
+
+class _Times(NamedTuple):
+    """Sums over grids that run one after another."""
+
+    seconds: float
+    copies: float
+    compute: float
+    programs: float
+    flops: float
+    unit_flops: float
+    moved: float
+    padded: float
+
+    def times(self, n: float) -> _Times:
+        return _Times(*[a * n for a in self])
+
+    def plus(self, other: _Times) -> _Times:
+        return _Times(*[a + b for a, b in zip(self, other, strict=True)])
+
+    def ended(self) -> TpuTime:
+        use = self.flops / self.unit_flops if self.unit_flops else None
+        tiles = self.moved / self.padded if self.padded else 1.0
+        return TpuTime(self.seconds, self.copies, self.compute, self.programs, use, tiles)
+
+
+def _time(moves: Moves, work: Work, count: float, chip: str) -> _Times:
+    """The time of a grid of `count` programs."""
+    unit, bandwidth = MATRIX_UNITS[chip], TPU_CHIPS[chip].hbm_bandwidth
+    copies, waited = moves.padded / bandwidth, moves.waited / bandwidth
     compute = work.unit_flops / unit.flops_per_second + work.elements / unit.elements_per_second
-    programs = record.program_count * PROGRAM_SECONDS
-    unhidden = min(ends / bandwidth, copies)
-    seconds = max(copies - unhidden, compute) + unhidden + programs
-    use = work.flops / work.unit_flops if work.unit_flops else None
-    return TpuTime(seconds, copies, compute, programs, use, moved / padded if padded else 1.0)
+    programs = count * PROGRAM_SECONDS
+    unhidden = min(moves.ends / bandwidth, copies)
+    seconds = max(copies - unhidden, compute) + unhidden + waited + programs
+    padded = moves.padded + moves.waited
+    return _Times(
+        seconds,
+        copies + waited,
+        compute,
+        programs,
+        work.flops,
+        work.unit_flops,
+        moves.n_bytes,
+        padded,
+    )
+
+
+def pipelines_of(kernel: GridKernel) -> list[Copied] | None:
+    """The pipelines that each program of a kernel runs, one after another; None where it copies in other ways, too.
+
+    Also None for pipelines over references that aren't in slow memory, or that are in branches and loops.
+    """
+    body = kernel.body.jaxpr
+    stay = names_in_slow_memory(kernel)
+    slow = {
+        body.invars[kernel.n_front + len(kernel.scalars) + i]
+        for i, mapping in enumerate((*kernel.inputs, *kernel.results))
+        if mapping.name in stay
+    }
+    found: list[Copied] = []
+    for equation in body.equations:
+        params: Any = equation.params
+        if equation.primitive is not emit_pipeline_p:
+            if equation.primitive is dma_start_p or any(_copies(p) for p in programs_of(equation)):
+                return None
+            continue
+        copied = params.held.staged.copied
+        first = params.held.places[-params.parts.n_operands]
+        refs = equation.operands[first : first + params.parts.n_refs]
+        if copied is None or _copies(copied.body) or not slow.issuperset(refs):
+            return None
+        found.append(copied)
+    return found
+
+
+def names_in_slow_memory(kernel: GridKernel) -> frozenset[str]:
+    """The arrays of a kernel that have no buffers of their own."""
+    fast = {part.name for part in parts_of(kernel)}
+    return frozenset([m.name for m in (*kernel.inputs, *kernel.results) if m.name not in fast])
+
+
+def _copies(program: Any) -> bool:
+    return any(
+        equation.primitive in (dma_start_p, emit_pipeline_p)
+        for each in programs_within(getattr(program, "jaxpr", program))
+        for equation in each.equations
+    )
+
+
+def moves_of(copied: Copied) -> Moves | None:
+    """What a pipeline copies: inputs for each program, results where the block changes; None where only the run knows the blocks."""
+    total = number_of_programs(copied.grid.sizes)
+    if not isinstance(total, int) or not 0 < total <= _MOST_PROGRAMS:
+        return None
+    moves = Moves(0.0, 0.0, 0.0, 0.0, 0)
+    n = copied.grid.n_inputs
+    for k, (spec, aval) in enumerate(zip(copied.grid.specs, copied.blocks, strict=True)):
+        plain = aval.size * bits_of(aval.dtype) / 8
+        padded = _padded(aval.shape, aval.dtype) * bits_of(aval.dtype) / 8
+        count = total if k < n else _changes(spec, copied.grid.sizes)
+        if count is None:
+            return None
+        if k < n or copied.streams[k - n]:
+            more = Moves(plain * count, padded * count, padded, 0.0, count)
+        else:  # read when the block changes, and written before it changes again
+            more = Moves(2 * plain * count, 0.0, 0.0, 2 * padded * count, 2 * count)
+        moves = moves.plus(more)
+    return moves
+
+
+def _changes(spec: Any, sizes: Any) -> int | None:
+    """How many blocks follow each other along a grid, in its order; None where the index map needs what only the run knows."""
+    if spec.index_map is None:
+        return 1
+    positions = np.arange(number_of_programs(sizes), dtype=np.int32)
+    ids = [x.astype(np.int32) for x in np.unravel_index(positions, sizes)]
+    # An index map is any function; one that needs values of the kernel around it fails here.
+    try:
+        found = vmap(lambda *ids: index_at(spec, ids))(*ids)
+        rows = np.stack([np.broadcast_to(np.asarray(x), positions.shape) for x in found], -1)
+    except Exception:
+        return None
+    return 1 + int((rows[1:] != rows[:-1]).any(-1).sum())

@@ -21,6 +21,7 @@ from pellucid._machine.higher_order.calls import Defined, JitParams
 from pellucid._machine.higher_order.loops import fori_loop
 from pellucid._machine.ir import (
     ClosedJaxpr,
+    Jaxpr,
     Shown,
     Values,
     abstract_ref,
@@ -104,6 +105,17 @@ class Staged(NamedTuple):
     program: ClosedJaxpr | None
     consts: Values
     reason: str = ""
+    copied: Copied | None = None
+
+
+class Copied(NamedTuple):
+    """What a program with copies to buffers runs and copies: its grid, the body, and the types of the blocks."""
+
+    grid: Grid
+    body: Jaxpr
+    blocks: tuple[Any, ...]
+    streams: tuple[bool, ...]
+    """For each result whether it is sent while the next program runs."""
 
 
 class _Held:
@@ -214,7 +226,8 @@ def staged(run_body: RunBody, grid: Grid, refs: Sequence[Any], view: View) -> St
         return []
 
     program, consts = stage_open(run, types_of(own), None)
-    return Staged(program, consts)
+    blocks = tuple([shaped_array(_block_shape(*each), each[1].dtype) for each in strict_zip(grid.specs, refs)])  # fmt: skip
+    return Staged(program, consts, copied=Copied(grid, body.jaxpr, blocks, tuple(streams)))
 
 
 def _block_shape(spec: Any, ref: Any) -> tuple[int, ...]:

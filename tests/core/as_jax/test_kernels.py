@@ -39,7 +39,7 @@ scratch = [plmgpu.SMEM((8,), "float32"), plmgpu.Barrier()]
 assert (plmgpu.kernel(copy, x, scratch_shapes=scratch)(x) == x).all()
 assert flash_attention(*[jax.numpy.ones((1, 1, 16, 8))] * 3).shape == (1, 1, 16, 8)
 for use in (
-    lambda: pl.semaphore(), lambda: pltpu.BufferedRefBase(), lambda: pltpu.BufferType.INPUT, lambda: sys.modules["jax.experimental.pallas.ops.tpu.all_gather"].all_gather(1),
+    lambda: pl.semaphore(), lambda: pltpu.BufferedRefBase(), lambda: pltpu.BufferType.INPUT, lambda: sys.modules["jax.experimental.pallas.ops.tpu.megablox.common"].is_tpu(),
     lambda: Mine(), lambda: pltpu.matmul_pop(0, (8, 128), "float32", 0), lambda: plmgpu.tcgen05_mma(1, 2, 3), lambda: plmgpu.TMEMLayout.SCALES_LAYOUT(),
 ):
     try:

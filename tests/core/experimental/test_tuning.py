@@ -11,6 +11,7 @@ import pellucid.numpy as jnp
 from pellucid._machine.compilation import disk_cache
 from pellucid._machine.xla import plugins, ptxas
 from pellucid.errors import ArgumentValueError
+from pellucid.experimental import pallas
 from pellucid.experimental.compilation_cache import compilation_cache
 from pellucid.experimental.pallas import (
     BlockSpec,
@@ -247,15 +248,103 @@ def test_blocks_that_data_choose_come_after_those_that_are_modelled():
     assert not found.candidates[1].failure
 
 
+def in_pipeline(m, k, is_shifted=False):
+    """A product of matrices by `emit_pipeline`, in blocks of (m, k) and (k, m); shifted by a value of the kernel, which is 0."""
+
+    def product(x, y):
+        def kernel(x_ref, y_ref, o_ref, sums):
+            first = pallas.program_id(0) if is_shifted else 0
+
+            def add(x_ref, y_ref, o_ref):
+                @pallas.when(pallas.program_id(2) == 0)
+                def _():
+                    sums[...] = jnp.zeros_like(sums)
+
+                sums[...] += x_ref[...] @ y_ref[...]
+
+                @pallas.when(pallas.program_id(2) == pallas.num_programs(2) - 1)
+                def _():
+                    o_ref[...] = sums[...]
+
+            blocks = [
+                BlockSpec((m, k), lambda i, j, k: (first + i, k)),
+                BlockSpec((k, m), lambda i, j, k: (k, j)),
+            ]
+            result = BlockSpec((m, m), lambda i, j, k: (first + i, j))
+            grid = (x.shape[0] // m, y.shape[1] // m, x.shape[1] // k)
+            tpu.emit_pipeline(add, grid=grid, in_specs=blocks, out_specs=[result])(
+                x_ref, y_ref, o_ref
+            )
+
+        whole = BlockSpec(memory_space=pallas.ANY)
+        return pallas_call(
+            kernel, pl.ShapeDtypeStruct((x.shape[0], y.shape[1]), np.float32), grid=1, in_specs=[whole, whole],
+            out_specs=whole, scratch_shapes=[tpu.VMEM((m, m), np.float32)],
+        )(x, y)  # fmt: skip
+
+    return product
+
+
+def test_pipelines_are_modelled_as_grids():
+    like = pl.ShapeDtypeStruct((512, 512), np.float32)
+    space = {"m": [128, 256], "k": [128, 512]}
+    found = tune(lambda x, y, m, k: in_pipeline(m, k)(x, y), space, target="v5e")(like, like)
+    assert found.best == {"m": 256, "k": 512}
+    for each in found.candidates:
+        m, k = each.settings["m"], each.settings["k"]
+        programs = (512 // m) ** 2 * (512 // k)
+        assert each.modelled_seconds > programs * 0.35e-6
+        # Blocks of both matrices for each program. Sums end in a branch, so the result's block is read, too.
+        assert each.moved_bytes == 4 * (2 * m * k * programs + 2 * 512 * 512)
+        assert each.fetches == 2 * programs + 2 * (512 // m) ** 2
+
+
+def test_a_pipeline_of_plain_blocks_is_modelled_as_the_grid_of_a_kernel():
+    x = pl.ShapeDtypeStruct((1024, 256), np.float32)
+
+    def rows(x, size, piped):
+        def twice(x_ref, o_ref):
+            o_ref[...] = x_ref[...] * 2
+
+        block, n = BlockSpec((size, 256), lambda i: (i, 0)), x.shape[0] // size
+        if not piped:
+            return pallas_call(twice, x, grid=n, in_specs=[block], out_specs=block)(x)
+        pipeline = tpu.emit_pipeline(twice, grid=(n,), in_specs=[block], out_specs=[block])
+        whole = BlockSpec(memory_space=pallas.ANY)
+        return pallas_call(pipeline, x, in_specs=[whole], out_specs=whole)(x)
+
+    for size in (8, 128):
+        space = {"size": [size], "piped": [False, True]}
+        plain, piped = tune(rows, space, target="v6e")(x).candidates
+        assert not plain.settings["piped"]
+        # One more program: that of the kernel around the pipeline.
+        assert piped.modelled_seconds == pytest.approx(plain.modelled_seconds + 0.35e-6)
+        assert (piped.moved_bytes, piped.fetches) == (plain.moved_bytes, plain.fetches)
+
+
 def test_what_a_kernel_copies_by_itself_is_not_modelled():
+    """Copies that it starts; blocks that values of the kernel choose."""
     like = pl.ShapeDtypeStruct((256, 256), np.float32)
 
-    def piped(x, y, size):
-        return sample_runs.matmul(256, size)(x, y)
+    def by_hand(x, rows):
+        def kernel(x_ref, o_ref, held):
+            for i in range(256 // rows):
+                part = pallas.ds(i * rows, rows)
+                tpu.sync_copy(x_ref.at[part], held)
+                tpu.sync_copy(held, o_ref.at[part])
 
-    found = tune(piped, {"size": [128, 256]}, target="v5e")(like, like)
-    assert [c.modelled_seconds for c in found.candidates] == [None, None]
-    assert all(c.footprint for c in found.candidates)
+        whole = BlockSpec(memory_space=pallas.ANY)
+        scratch = [tpu.VMEM((rows, 256), np.float32)]
+        return pallas_call(kernel, x, in_specs=[whole], out_specs=whole, scratch_shapes=scratch)(x)
+
+    def chosen(x, m):
+        return in_pipeline(m, 128, is_shifted=True)(x, x)
+
+    for function, space in ((by_hand, {"rows": [64, 128]}), (chosen, {"m": [128, 256]})):
+        found = tune(function, space, target="v5e")(like)
+        assert not any(c.failure for c in found.candidates)
+        assert [c.modelled_seconds for c in found.candidates] == [None, None]
+        assert all(c.footprint for c in found.candidates)
 
 
 def test_results_are_kept_beside_compiled_programs(clock, folder):

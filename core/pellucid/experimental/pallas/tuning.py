@@ -40,7 +40,7 @@ from pellucid._machine.xla.plugins import cuda_plugin
 from pellucid._machine.xla.ptxas import ptxas
 from pellucid.analysis.kernel_grids import kernel_grids
 from pellucid.analysis.machines import MACHINES
-from pellucid.analysis.tpu_times import tpu_time
+from pellucid.analysis.tpu_times import moves_of, names_in_slow_memory, pipelines_of, tpu_time
 from pellucid.introspect.bodies import programs_within
 from pellucid.introspect.mosaic_gpu_text import mosaic_gpu_text
 from pellucid.introspect.schema import GridKernelRecord
@@ -207,7 +207,7 @@ def tune(
     their footprint. Arguments may then be ShapeDtypeStructs. A target is a GPU ("A100", "H100", "H200"), whose candidates with `triton.CompilerParams` or `mosaic_gpu.CompilerParams` must be what
     Triton, or Mosaic for Hopper, takes; where a compiler and `ptxas` are installed they are compiled, which tells their occupancy; or a TPU ("v4",
     "v5e", "v5p", "v6e", "tpu7x"; "TPU" is a v5e), whose candidates must be what Mosaic takes, with a footprint within 16 MiB or what `vmem_limit_bytes` states. On a TPU candidates are
-    ordered by a modelled time: moves of blocks in whole tiles, passes of the matrix unit, elements of the vector unit, and the overhead of each program.
+    ordered by a modelled time: moves of blocks in whole tiles, passes of the matrix unit, elements of the vector unit, and the overhead of each program; pipelines (`emit_pipeline`) as grids of their own.
 
     A candidate that fails is a row with its reason. With `keep` results are read from and written to the folder of compiled programs, if there is one; they count only for the same
     programs, kind of device and jaxlib.
@@ -446,6 +446,7 @@ def _on_tpu(
         return replace(candidate, failure="it calls no kernel")
     footprints = [sum([n for _, n in lowered(k, TPU_CHIPS[chip]).vmem]) for k in kernels]
     candidate = replace(_with_moves(candidate, records), footprint=max(footprints))
+    candidate = _with_pipelines(candidate, kernels, records)
     for kernel, footprint in zip(kernels, footprints, strict=True):
         stated = getattr(kernel.compiler_params, "vmem_limit_bytes", None)
         if footprint > (room := _VMEM_BYTES if stated is None else int(stated)):
@@ -462,6 +463,31 @@ def _on_tpu(
         matrix_unit_use=min(uses) if uses else None,
         tile_use=min([time.tile_use for time in known]),
     )
+
+
+def _with_pipelines(
+    candidate: Candidate, kernels: Sequence[Any], records: Sequence[GridKernelRecord]
+) -> Candidate:
+    """The candidate with what pipelines move in the place of the arrays that they move parts of; with nothing where that isn't known."""
+    for kernel, record in zip(kernels, records, strict=False):
+        pipelines = pipelines_of(kernel)
+        if pipelines == []:
+            continue
+        moves = [moves_of(each) for each in pipelines or [None] if each is not None]
+        if not moves or None in moves or candidate.moved_bytes is None:
+            return replace(candidate, moved_bytes=None, fetches=None)
+        mappings, stay = (*kernel.inputs, *kernel.results), names_in_slow_memory(kernel)
+        whole = [o for m, o in zip(mappings, record.operands, strict=True) if m.name in stay]
+        n_bytes = sum([m.n_bytes for m in moves if m]) * record.program_count
+        count = sum([m.n_copies for m in moves if m]) * record.program_count
+        candidate = replace(
+            candidate,
+            moved_bytes=candidate.moved_bytes + int(n_bytes) - sum([o.moved_bytes for o in whole]),
+            fetches=(candidate.fetches or 0)
+            + count
+            - sum([o.fetch_count + o.write_count for o in whole]),
+        )
+    return candidate
 
 
 def _footprint(kernel: Any) -> int:
