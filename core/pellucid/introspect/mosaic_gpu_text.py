@@ -106,7 +106,7 @@ def mosaic_gpu_texts(function: Function, *args: object) -> list[MosaicGpuText]:
     for jaxpr in programs_within(program):
         for equation in jaxpr.equations:
             if equation.primitive is pallas_call_p:
-                if not equation.params.is_own:
+                if not (equation.params.is_own or equation.params.waits):
                     raise UnsupportedError(
                         f"the kernel `{equation.params.name}` isn't lowered to Mosaic GPU here: its derivatives and batches run as plain programs.",
                         do="Ask for the kernel itself.",
