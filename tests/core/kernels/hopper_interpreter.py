@@ -431,7 +431,7 @@ class Block(mlir_interpreter.Interpreter):
         team, own = self.team, self.agent.number
         count, is_more = number(operation, "regCount"), "increase" in str(operation.attributes["action"])  # fmt: skip
         assert (count >= team.registers[own]) == is_more or count == team.registers[own]
-        total = 65536 // THREADS
+        total = team.count * (65536 // (THREADS * team.count) // 8 * 8)
         fits = lambda: sum(team.registers) - team.registers[own] + count <= total
         team.wait_until(own, fits)
         team.registers[own] = count

@@ -235,6 +235,64 @@ def specialized_attention(length=128, keys=256, d=64, block=64, slots=2, heads=1
     return run, (q, k, v)
 
 
+def pipeline_of_five_threads():
+    """Blocks beyond the edge, of which four threads compute a part each; all have as many registers together as they begin with."""
+
+    def body(x_ref, o_ref):
+        rows = pallas.ds(lax.axis_index("wg") * 4, 4)
+
+        def step(ids, x_block, o_block):
+            o_block[rows] = x_block[rows] * 2
+
+        block = mosaic_gpu.BlockSpec((16, 64), lambda i: (i, 0))
+        mosaic_gpu.emit_pipeline_warp_specialized(
+            step, grid=(4,), memory_registers=24, in_specs=[block], out_specs=[block], wg_axis="wg", num_compute_wgs=4,
+        )(x_ref, o_ref)  # fmt: skip
+
+    x = numbers((61, 64))
+    return mosaic_gpu.kernel(body, out_type=x, num_threads=5, thread_name="wg"), (x,)
+
+
+def buffers_used_again(dtype=jnp.bfloat16):
+    """Two pipelines of products that have the same buffers: the second one copies when the last products of the first one are made."""
+
+    def body(x_ref, y_ref, o_ref):
+        w = lax.axis_index("wg")
+        rows = pallas.ds(w * 64, 64)
+
+        def step(ids, a, b, acc):
+            mosaic_gpu.wgmma(acc, a.at[rows], b)
+            mosaic_gpu.wgmma_wait(1)
+            return acc
+
+        def pipeline(half):
+            def context(run):
+                def total(acc):
+                    run(acc)
+                    return acc[...]
+
+                o_ref[half, rows] = pallas.run_scoped(total, mosaic_gpu.ACC((64, 64)))
+
+            block = functools.partial(mosaic_gpu.BlockSpec, delay_release=1)
+            return mosaic_gpu.emit_pipeline_warp_specialized(
+                step, grid=(3,), memory_registers=40, wg_axis="wg", num_compute_wgs=2, compute_context=context, max_concurrent_steps=2,
+                in_specs=[block((128, 64), lambda t: (half, t)), block((64, 64), lambda t: (t, 0))],
+            )  # fmt: skip
+
+        pipelines = [pipeline(0), pipeline(1)]
+
+        def run(*held):
+            for each in pipelines:
+                each(x_ref, y_ref, allocations=held)
+
+        types = pipelines[0].get_allocations(x_ref, y_ref)
+        pallas.run_scoped(run, *types, collective_axes="wg")
+
+    x, y = numbers((256, 192), dtype), numbers((192, 64), dtype, 1)
+    out = pl.ShapeDtypeStruct((2, 128, 64), F32)
+    return mosaic_gpu.kernel(body, out_type=out, num_threads=3, thread_name="wg"), (x, y)
+
+
 def plain_attention(q, k, v, causal=False):
     """What `specialized_attention` computes, in float32."""
     q, k, v = [jnp.asarray(x, F32) for x in (q, k, v)]
@@ -251,8 +309,10 @@ THREADS = {
         handed_over,
         own_scratch,
         pipeline_of_threads,
+        pipeline_of_five_threads,
         specialized_matmul,
         specialized_attention,
+        buffers_used_again,
     )
 }
 THREADS |= {

@@ -29,7 +29,7 @@ from tests.core.kernels.hopper_threads import THREADS, plain_attention, tiles
 ALL = KERNELS | PRODUCTS | THREADS | OPERATIONS
 SPECIALIZED = {
     "specialized_matmul", "wide_matmul", "specialized_attention", "causal_attention", "attention_of_library",
-    "product_of_library", "product_of_library_by_rows",
+    "product_of_library", "product_of_library_by_rows", "buffers_used_again",
 }  # fmt: skip
 
 
@@ -565,7 +565,7 @@ def test_assembly(compiled, name):
     of_values = {x for x in OPERATIONS if "product" in x} - {"small_product", "batched_product", "inner_product"}  # fmt: skip
     products = {*PRODUCTS, "matmul", "attention", *SPECIALIZED, *of_values}
     products |= {"pipeline_without_swizzle", "blocks_without_swizzle"}
-    copies = {*PRODUCTS, "matmul", "attention", *SPECIALIZED, "copies", "pipeline", "own_scratch", "pipeline_of_threads"}  # fmt: skip
+    copies = {*PRODUCTS, "matmul", "attention", *SPECIALIZED, "copies", "pipeline", "own_scratch", "pipeline_of_threads", "pipeline_of_five_threads"}  # fmt: skip
     copies |= {"tested", "product_without_swizzle", "pipeline_without_swizzle", "blocks_without_swizzle"}  # fmt: skip
     assert ("cp.async.bulk.tensor" in found["assembly"]) == (name in copies)
     assert ("wgmma.mma_async" in found["assembly"]) == (name in products)

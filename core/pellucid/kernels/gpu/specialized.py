@@ -32,6 +32,8 @@ from .memory import Barrier, Memory
 from .pipeline import PipelineGrid, carry_loop, grid_of
 
 _TRUE = np.bool_(True)
+_REGISTERS = 512
+"""Registers of a multiprocessor for each of 128 threads; each gets a multiple of 8."""
 
 
 class PipelinePipeline(enum.Enum):
@@ -313,7 +315,10 @@ class _Shared(NamedTuple):
 
     def compute(self) -> None:
         """Run the body for all programs."""
-        free = (512 - self.threads.registers) // self.threads.n_compute // 8 * 8
+        # What all threads have when they begin is what they can have together.
+        n = self.threads.n_compute
+        whole = (n + 1) * (_REGISTERS // (n + 1) // 8 * 8)
+        free = (whole - self.threads.registers) // n // 8 * 8
         set_max_registers(min(free, 256), action="increase")
         _compute(self.threads, self.programs)
 
