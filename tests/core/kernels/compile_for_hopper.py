@@ -1,6 +1,6 @@
 """Compile the kernels of `hopper_kernels` for an H100 that isn't there: a program of its own, since the compiler reads variables of its environment.
 
-Of each kernel it prints one line of JSON: how compiling ended, and what the assembly and the assembler say of it.
+Of each kernel it prints one line of JSON: how compiling ended, and what the assembly and the assembler say of it. With the argument `topology` it prints one of a program that is lowered and compiled as users do.
 """
 
 import json
@@ -13,6 +13,8 @@ from pellucid._machine.xla.compile import compile_only, compile_options
 from pellucid._machine.xla.gpu_targets import GPU_TARGETS
 from pellucid._machine.xla.mlir import module_of_artifact, new_context
 from pellucid._machine.xla.plugins import topology_devices
+from pellucid.experimental import topologies
+from pellucid.sharding import SingleDeviceSharding
 from tests.core.kernels.hopper_kernels import KERNELS, PRODUCTS
 from tests.core.kernels.hopper_operations import OPERATIONS
 from tests.core.kernels.hopper_threads import THREADS
@@ -43,5 +45,21 @@ def compiled(devices: list[Any], folder: pathlib.Path, function: Any, args: Any)
     return {"assembly": texts[".ptx"], "report": texts[".ptxas"]}
 
 
+def lowered_for_topology() -> dict[str, Any]:
+    """What `lower().compile()` leaves of a kernel whose waits may fail, for which programs call the host."""
+    described = topologies.get_topology_desc(
+        "topology", "cuda", target_config=GPU_TARGETS["H100"].text, topology="1x1x1"
+    )
+    function, args = KERNELS["copies"]()
+    place = SingleDeviceSharding(described.devices[0])
+    lowered = pl.jit(function, in_shardings=place).lower(*args)
+    lowered.compile()
+    text = lowered.as_text()
+    return {"targets": [x for x in ("mosaic_gpu_v2", "xla_ffi_python_gpu_callback") if x in text]}
+
+
 if __name__ == "__main__":
+    if sys.argv[2:] == ["topology"]:
+        print(json.dumps(lowered_for_topology()))
+        sys.exit()
     main(pathlib.Path(sys.argv[1]))
