@@ -12,6 +12,7 @@ from pellucid._machine.base import CompilationError, UnsupportedError, strict_zi
 from pellucid._machine.higher_order.custom_rules import SymbolicZero
 from pellucid._machine.higher_order.custom_vjp import custom_vjp
 from pellucid._machine.ir import Primitive, ShapedArray, Traits, shaped_array
+from pellucid._machine.parallel.reductions import psum
 from pellucid._machine.primitives import broadcast_to, move_axis, reshape
 from pellucid._machine.tracing import bind, type_of
 from pellucid._machine.transforms.gradient import vjp
@@ -298,7 +299,17 @@ def _backward(setting: AttentionSetting, kept: Any, cotangent: Any) -> Any:
     if is_cut:
         of_extra = lambda bias: _plain(setting, q, k, v, bias, *extras[1:])[0]
         found = [*found, *vjp(of_extra, extras[0])[1](cotangent)]
-    return (*found, *[None] * (3 + len(extras) - len(found)))
+    summed = [sum_to_type_of(x, of) for x, of in zip(found, (q, k, v, *extras), strict=False)]
+    return (*summed, *[None] * (3 + len(extras) - len(found)))
+
+
+def sum_to_type_of(cotangent: Any, operand: Any) -> Any:
+    """The cotangent of an operand that is the same along axes of `shard_map` along which others vary: the sum along these."""
+    axes = type_of(cotangent).varying - type_of(operand).varying
+    if not axes:
+        return cotangent
+    dtype = type_of(cotangent).dtype
+    return psum(cotangent.astype(np.float32), tuple(sorted(axes))).astype(dtype)
 
 
 def _is_cut_along_shared(query: ShapedArray, bias: ShapedArray) -> bool:

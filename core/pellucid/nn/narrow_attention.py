@@ -18,7 +18,7 @@ from pellucid._machine.base import CompilationError, UnsupportedError, dtypes, s
 from pellucid._machine.higher_order.custom_rules import SymbolicZero
 from pellucid._machine.higher_order.custom_vjp import custom_vjp
 from pellucid._machine.higher_order.loops import map as map_over
-from pellucid._machine.ir import Primitive, ShapedArray, Traits, shaped_array
+from pellucid._machine.ir import Primitive, Traits, shaped_array
 from pellucid._machine.parallel.custom_partitioning import custom_partitioning
 from pellucid._machine.parallel.reductions import pmax
 from pellucid._machine.primitives import move_axis
@@ -41,6 +41,7 @@ from .cudnn import (
     row_major_result,
 )
 from .cudnn_support import Form, check_gpu
+from .fused_attention import sum_to_type_of
 
 FORWARD_FACTORS: tuple[str, ...] = (
     "descale_q",
@@ -89,9 +90,6 @@ class _NarrowAttention(Primitive[NarrowAttentionParams]):
     def factors(self, avals, results, params):
         cut = "bn" if avals[0].shape[2] == avals[1].shape[2] else "b"
         sides = [[[f"{c}" if c in cut else f"{c}!" for c in kind] for kind in side] for side in self._letters(avals)]  # fmt: skip
-        if any(spec is not None for aval in avals for spec in _spec_of(aval)):
-            # The largest magnitude is one number for all devices.
-            sides = [[[f"{c.rstrip('!')}!" for c in kind] for kind in side] for side in sides]
         return sides[0], sides[1][: len(results)]
 
     def _letters(self, avals):
@@ -127,11 +125,6 @@ class _NarrowAttention(Primitive[NarrowAttentionParams]):
 
     by_cudnn: Callable[..., list[Any]]
     plain: Callable[..., list[Any]]
-
-
-def _spec_of(aval: ShapedArray) -> tuple[Any, ...]:
-    sharding = aval.shown_sharding
-    return () if sharding is None else tuple(sharding.spec)
 
 
 def _letters_of(kind: str, shares_heads: bool, own: str) -> list[str]:
@@ -346,8 +339,18 @@ def _cotangents(params: NarrowAttentionParams, kept: Any, cotangents: Any) -> An
         narrow_attention_backward_p, query, key, value, result, of_result, sums, *operands, params=params
     )  # fmt: skip
     maxima = dict(strict_zip(MAXIMA, found[3:]))
-    of_factors = {name: maxima.get(name, jnp.zeros(ONE, _F32)) for name in factors}
-    return (*found[:3], of_factors)
+    of_factors = {
+        name: _largest_along(maxima[name], x) if name in maxima else jnp.zeros_like(x)
+        for name, x in factors.items()
+    }
+    summed = [sum_to_type_of(x, of) for x, of in zip(found[:3], (query, key, value), strict=True)]
+    return (*summed, of_factors)
+
+
+def _largest_along(x: Any, factor: Any) -> Any:
+    """The largest magnitude along the axes of `shard_map` along which the factor is the same."""
+    axes = type_of(x).varying - type_of(factor).varying
+    return pmax(x, tuple(sorted(axes))) if axes else x
 
 
 differentiable_narrow_attention = custom_vjp(narrow_attention, nondiff_argnums=(0,))

@@ -332,6 +332,37 @@ def test_biases_that_parts_of_the_batch_share():
     assert_close(found, pl.grad(loss)(BIAS, *values))
 
 
+def test_gradients_within_shard_map():
+    """What all positions share, a bias or factors, has one cotangent: the sum, of largest magnitudes the largest."""
+    mesh = pl.make_mesh((2,), ("x",), (pl.sharding.AxisType.Auto,))
+    cut = pl.P("x")
+    values = QUERY, KEY, VALUE[..., :H]
+    over = pl.shard_map(attend, mesh=mesh, in_specs=(cut, cut, cut, pl.P()), out_specs=cut)
+    loss = lambda f: lambda *xs: (f(*xs).astype(np.float32) ** 2).sum()
+    found, expected = (pl.jit(pl.grad(loss(f), (0, 1, 2, 3)))(*values, BIAS) for f in (over, attend))  # fmt: skip
+    for x, y in zip(found, expected, strict=True):
+        assert_close(x, y)
+
+    function = lambda q, k, v, of: attend(q, k, v, fp8_params=of, use_fp8=True, scale=0.1)[0]
+    over = pl.shard_map(function, mesh=mesh, in_specs=(cut, cut, cut, pl.P()), out_specs=cut)
+    loss = lambda f: lambda *xs: f(*xs).astype(np.float32).sum()
+    found, expected = (pl.grad(loss(f), (0, 1, 2, 3))(*NARROW, factors()) for f in (over, function))
+    for x, y in zip(pl.tree.leaves(found), pl.tree.leaves(expected), strict=True):
+        np.testing.assert_array_equal(np.float32(x), np.float32(y))
+
+
+@pytest.mark.parametrize("kind", [pl.sharding.AxisType.Auto, pl.sharding.AxisType.Explicit])
+def test_numbers_of_8_bits_on_two_devices(kind):
+    function = lambda *xs: attend(*xs, fp8_params=factors(), use_fp8=True, scale=0.1)
+    loss = lambda *xs: function(*xs)[0].astype(np.float32).sum()
+    expected = function(*NARROW), pl.grad(loss, (0, 1, 2))(*NARROW)
+    with pl.set_mesh(pl.make_mesh((2,), ("x",), (kind,))):
+        parts = [pl.device_put(x, pl.P("x")) for x in NARROW]
+        found = pl.jit(function)(*parts), pl.jit(pl.grad(loss, (0, 1, 2)))(*parts)
+    for x, y in zip(pl.tree.leaves(found), pl.tree.leaves(expected), strict=True):
+        np.testing.assert_array_equal(np.float32(x), np.float32(y))
+
+
 # What is refused ------------------------------------------------------------------------------------------------
 
 
