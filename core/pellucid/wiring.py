@@ -23,6 +23,7 @@ late.origins.update(
         # The dialects of devices are loaded where a kernel is lowered to them.
         "call of a Mosaic GPU kernel": "pellucid.kernels.mosaic_gpu.call:call",
         "call of a Mosaic kernel": "pellucid.kernels.mosaic_tpu.call:call",
+        "cost of a kernel": "pellucid.analysis.costs:cost_of_kernel",  # told to XLA with its call
         "simulator of kernels": "pellucid.kernels.simulator.call:simulated",
         "call of a Triton kernel": "pellucid.kernels.triton.call:call",
         # Kernels are programs over higher-order primitives.

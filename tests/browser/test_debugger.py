@@ -688,7 +688,9 @@ def test_a_stop_in_a_simulated_kernel_shows_each_device_and_what_it_waits_for(la
     debugger.stack(re.compile(r"shift \(device 0\)"))
     cores = debugger.program.get_by_role("radio")
     expect(cores).to_have_count(4)
-    expect(cores.nth(0)).to_contain_text("in flight: copy of `x_ref` in hbm to `o_ref` in hbm of device 1")
+    expect(cores.nth(0)).to_contain_text(
+        "in flight: copy of `x_ref` in hbm to `o_ref` in hbm of device 1"
+    )
     expect(cores.nth(0)).to_have_attribute("aria-checked", "true")
     cores.nth(2).click()
     expect(cores.nth(2)).to_have_attribute("aria-checked", "true")

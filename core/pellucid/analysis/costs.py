@@ -21,8 +21,9 @@ from pellucid.introspect.columns import ProgramColumns, array_bytes
 from pellucid.introspect.kernel_bodies import shown_bodies
 from pellucid.introspect.kernel_steps import is_kernel
 from pellucid.introspect.program import JaxprReading, read_jaxpr
+from pellucid.kernels.programs import GridKernel
 
-from .kernel_operands import moved_bytes as moved_bytes_of_kernel
+from .kernel_operands import chooses_parts, moved_bytes as moved_bytes_of_kernel
 
 
 class Cost(NamedTuple):
@@ -281,16 +282,29 @@ def kernel_cost(equation: Equation) -> Cost:
     that they move. Of what was derived from a kernel, that of the program that runs.
     """
     params = equation.params
-    kernel = params.kernel
     if not params.is_own:
         return jaxpr_costs(read_jaxpr(params.jaxpr.jaxpr)).total
+    kernel = params.kernel
+    return cost_of_kernel(kernel) if kernel.cost is not None else _computed_cost(kernel)
+
+
+def cost_of_kernel(kernel: GridKernel) -> Cost:
+    """Cost of one call of a kernel over a grid, as it was written, without looking at it program by program: the bytes are unknown of one that chooses
+    parts of whole arrays itself, or whose blocks data choose.
+    """
     if kernel.cost is not None:
         stated = kernel.cost
         return Cost(stated.flops, stated.transcendentals, stated.bytes_accessed)
+    return _computed_cost(kernel, is_quick=True)
+
+
+def _computed_cost(kernel: GridKernel, *, is_quick: bool = False) -> Cost:
     body = jaxpr_costs(read_jaxpr(kernel.body.jaxpr)).total
     count = None if None in kernel.grid else math.prod(kernel.grid)
     each = UNKNOWN if count is None else body.times(count)
-    return each._replace(bytes=moved_bytes_of_kernel(kernel))
+    blocks = (*kernel.inputs, *kernel.results)
+    is_unknown = is_quick and (chooses_parts(kernel) or any(m.indices is None for m in blocks))
+    return each._replace(bytes=None if is_unknown else moved_bytes_of_kernel(kernel))
 
 
 def _runs(equation: Equation) -> RunBodies | None:

@@ -8,6 +8,7 @@ import weakref
 from collections.abc import Sequence
 
 from pellucid._machine.xla.hlo_text import RUNS_PROGRAMS, Computation, Instruction
+from pellucid.kernels.lowering.costs import COST_ATTRIBUTE
 
 from .costs import Cost, CostTable, EquationCost
 from .hlo import Module
@@ -51,6 +52,9 @@ class ModuleCosts:
 
     def own(self, instruction: Instruction) -> Cost:
         """Cost of one run of an instruction without the computations it runs."""
+        stated = _stated_cost(instruction)
+        if stated is not None:
+            return stated
         operands = [shape for name in instruction.operands for shape in self.shapes[name]]
         details = _details(instruction, operands)
         return operation_cost(
@@ -150,6 +154,19 @@ def costs_of(module: Module) -> ModuleCosts:
     if costs is None:
         costs = _costs[module] = ModuleCosts(module)
     return costs
+
+
+_STATED = re.compile(rf'{COST_ATTRIBUTE}="([^"]*)"')
+
+
+def _stated_cost(instruction: Instruction) -> Cost | None:
+    """The cost that the call of a device's kernel states; None for other instructions."""
+    if instruction.opcode != "custom-call":
+        return None
+    stated = _STATED.search(instruction.attributes.get("frontend_attributes", ""))
+    if stated is None:
+        return None
+    return Cost(*[None if text == "?" else float(text) for text in stated[1].split()])
 
 
 def _bytes(shapes: Sequence[Shape]) -> float:

@@ -149,14 +149,18 @@ def _gpu_parts(
         frame = source.user_frame(captured)
         found.append(
             schema.KernelMemoryPartRecord(
-                name="exchange between threads" if is_exchange else name or ("a block" if part.source is None else "made in the kernel"),
+                name="exchange between threads"
+                if is_exchange
+                else name or ("a block" if part.source is None else "made in the kernel"),
                 role="exchange" if is_exchange else "scratch",
                 type="bytes" if is_exchange else part.kind,
                 space="shared" if part.space == "shared" else "registers",
                 buffer_count=1,
                 bytes=part.n_bytes,
                 needed_bytes=part.needed_bytes,
-                source=None if frame is None else source_record(frame.file, (frame.line, frame.end_line)),
+                source=None
+                if frame is None
+                else source_record(frame.file, (frame.line, frame.end_line)),
                 line=0 if frame is None else frame.line,
                 text="" if frame is None else describe(captured) or "",
             )

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from pellucid._machine.base.dims import Symbol
+from pellucid._machine.ir import axis_names_of
 from pellucid.introspect.kernel_steps import block_names
 from pellucid.kernels.mappings import BlockMapping, indices_with, positions_of
 from pellucid.kernels.programs import GridKernel
@@ -170,6 +171,11 @@ def moved_bytes(kernel: GridKernel) -> int | None:
     return memo["moved bytes"]
 
 
+def chooses_parts(kernel: GridKernel) -> bool:
+    """Whether a kernel sees whole arrays, and may choose parts of them itself."""
+    return any(each.mapping.spec.block_shape is None for each in operands_of(kernel))
+
+
 def _moved_bytes(kernel: GridKernel) -> int | None:
     grid = [n for n in kernel.grid if n is not None]
     count = math.prod(grid)
@@ -180,7 +186,9 @@ def _moved_bytes(kernel: GridKernel) -> int | None:
     ids = positions_of(grid).reshape(len(grid), count)
     operands = operands_of(kernel)
     # The body is looked at program by program only where it chooses parts of whole arrays itself.
-    has_parts = any(each.mapping.spec.block_shape is None for each in operands)
+    has_parts = chooses_parts(kernel)
+    if has_parts and axis_names_of(kernel.body.jaxpr):
+        return None  # which parts depends on the position among devices
     found = accesses(kernel, ids, (), None) if has_parts else []
     reading = Reading(grid, found, {}, np.zeros(0, bool))
     read, _ = accessed_references(kernel)

@@ -87,9 +87,7 @@ def mosaic_gpu_program(
 _OPERATION = re.compile(r"^\s*(?:%[\w:, %#]+ = )?\"?([a-z]\w*(?:\.\w+)+)")
 
 
-def mosaic_pass_program(
-    kernel: GridKernel, found: MosaicPass, *, key: str
-) -> schema.ProgramRecord:
+def mosaic_pass_program(kernel: GridKernel, found: MosaicPass, *, key: str) -> schema.ProgramRecord:
     """The record of a kernel after a pass of TPUs' compiler: its text, whose operations belong to the kernel's equations."""
     columns = ProgramColumns(key, f"{kernel.name} after {found.name}", "mosaic")
     equations, spans = _shown_equations(kernel.body.jaxpr), SourceSpans(columns.string)

@@ -26,7 +26,9 @@ class ProgramColumns:
     ) -> None:
         self.key = key
         self.name = name
-        self.dialect: Literal["jaxpr", "stablehlo", "hlo", "triton", "ptx", "mosaic", "mosaic_gpu"] = dialect
+        self.dialect: Literal[
+            "jaxpr", "stablehlo", "hlo", "triton", "ptx", "mosaic", "mosaic_gpu"
+        ] = dialect
         self.values = schema.ValueColumns(name=[], user_name=[], type=[])
         self.equations = schema.EquationColumns(
             id=[], primitive=[], scope=[], span=[], effects=[], operand_counts=[], operands=[],

@@ -109,12 +109,18 @@ def _without_locations(text: str) -> tuple[str, list[int]]:
             found = equation_id(name.rstrip(":"))
             if found is not None:
                 return found
-        inner = [origin(defined[each]) for each in re.findall(r"#loc\d*", location) if each in defined]
+        inner = [
+            origin(defined[each]) for each in re.findall(r"#loc\d*", location) if each in defined
+        ]
         return next((each for each in inner if each >= 0), -1)
 
     kept = [line for line in lines if not _DEFINITION.match(line)]
     equations = []
     for line in kept:
         match = _AT_END.search(line)
-        equations.append(-1 if match is None or line.lstrip().startswith(("}", "func.func")) else origin(match[1]))
+        equations.append(
+            -1
+            if match is None or line.lstrip().startswith(("}", "func.func"))
+            else origin(match[1])
+        )
     return "\n".join([_IN_LINE.sub("", _AT_END.sub("", line)) for line in kept]), equations

@@ -70,7 +70,9 @@ class SimulatedRun:
         for (number, operands), journal in zip(self._devices, self._journals, strict=True):
             found = yield from self.simulation.steps(number, operands, journal)
             avals: Any = self.simulation.kernel.results
-            self.results.append([np.asarray(x, m.aval.dtype) for x, m in zip(found, avals, strict=True)])
+            self.results.append(
+                [np.asarray(x, m.aval.dtype) for x, m in zip(found, avals, strict=True)]
+            )
 
 
 # What there is to look at ---------------------------------------------------------------------------------------
@@ -136,7 +138,10 @@ def copies_in_flight(core: Core) -> list[str]:
     """The copies and products that a core has started and that haven't ended."""
     found = [each for each in core.machine.in_flight if each.core is core]
     thread: Any = core
-    waiting = [*getattr(thread, "loose", ()), *[c for g in getattr(thread, "groups", ()) for c in g]]
+    waiting = [
+        *getattr(thread, "loose", ()),
+        *[c for g in getattr(thread, "groups", ()) for c in g],
+    ]
     found += [copy for copy in waiting if not copy.is_done]
     texts = [f"copy of {copy.brief()}, {copy.n_bytes} bytes" for copy in found]
     products = [each for each in getattr(thread, "products", ()) if not each.is_made]
@@ -164,7 +169,9 @@ def _known(level: Level, variable: Any, found: dict[Any, Any]) -> Any:
         equation = jaxpr.equations[position]
         if position >= level.position or equation.effects:
             raise KeyError(variable)
-        operands = [a.val if type(a) is Literal else _known(level, a, found) for a in equation.operands]
+        operands = [
+            a.val if type(a) is Literal else _known(level, a, found) for a in equation.operands
+        ]
         with ensure_compile_time_eval():
             results = bind(equation.primitive, *operands, params=equation.params)
         if not isinstance(results, (list, tuple)):

@@ -61,8 +61,8 @@ from .loops import WINDOW_RUNS, LoopSearch, PartialLoop
 from .mesh_positions import MeshPositions
 from .noting import images_of
 from .program import name_of, value_names
-from .simulation import SimulatedRun
 from .silence import is_note, is_silent, program_to_run
+from .simulation import SimulatedRun
 from .statements import statements_of
 from .traps import disable_traps
 

@@ -32,7 +32,7 @@ from pellucid._machine.ir import (
 )
 from pellucid._machine.refs.access import RefView
 from pellucid._machine.refs.primitives import OfReference
-from pellucid._machine.tracing import bind, replay, types_of
+from pellucid._machine.tracing import bind, replay, types_of, use_source
 from pellucid._machine.transforms import stage_open
 
 from .copies import AsyncCopy, make_async_copy, sync_copy
@@ -298,35 +298,44 @@ class _Buffers(NamedTuple):
         n = self.grid.n_inputs
         _if(t + 1 < self.grid.total, lambda: self.fetch(t + 1, 1 - slot))
         for k in range(n):
-            self.copy_in(k, t, slot).wait()
+            with self.line_of(k):
+                self.copy_in(k, t, slot).wait()
         blocks = [self.held[4 * k + slot] for k in range(n)]
         for k, streams in enumerate(self.streams, n):
-            if streams:
-                is_busy = (t >= 2) & self.is_last(k, t - 2)
-                _if(is_busy, lambda k=k: self.copy_out(k, t - 2, slot).wait())
-                blocks.append(self.held[4 * k + slot])
-                continue
-            _if(self.is_first(k, t), lambda k=k: sync_copy(self.part(k, t), self.held[4 * k]))
-            blocks.append(self.held[4 * k])
+            with self.line_of(k):
+                if streams:
+                    is_busy = (t >= 2) & self.is_last(k, t - 2)
+                    _if(is_busy, lambda k=k: self.copy_out(k, t - 2, slot).wait())
+                    blocks.append(self.held[4 * k + slot])
+                    continue
+                _if(self.is_first(k, t), lambda k=k: sync_copy(self.part(k, t), self.held[4 * k]))
+                blocks.append(self.held[4 * k])
         run_body(position(t, self.grid.sizes), blocks)
         for k, streams in enumerate(self.streams, n):
-            if streams:
-                _if(self.is_last(k, t), lambda k=k: self.copy_out(k, t, slot).start())
-                continue
-            _if(self.is_last(k, t), lambda k=k: sync_copy(self.held[4 * k], self.part(k, t)))
+            with self.line_of(k):
+                if streams:
+                    _if(self.is_last(k, t), lambda k=k: self.copy_out(k, t, slot).start())
+                    continue
+                _if(self.is_last(k, t), lambda k=k: sync_copy(self.held[4 * k], self.part(k, t)))
 
     def fetch(self, t: Any, slot: int) -> None:
         """Let the inputs of program `t` come to the buffers `slot`."""
         for k in range(self.grid.n_inputs):
-            self.copy_in(k, t, slot).start()
+            with self.line_of(k):
+                self.copy_in(k, t, slot).start()
 
     def finish(self, t: Any) -> None:
         """Wait for what program `t` has sent."""
         for k, streams in enumerate(self.streams, self.grid.n_inputs):
             if streams:
                 for slot in (0, 1):
-                    is_busy = (t % 2 == slot) & self.is_last(k, t)
-                    _if(is_busy, lambda k=k, slot=slot: self.copy_out(k, t, slot).wait())
+                    with self.line_of(k):
+                        is_busy = (t % 2 == slot) & self.is_last(k, t)
+                        _if(is_busy, lambda k=k, slot=slot: self.copy_out(k, t, slot).wait())
+
+    def line_of(self, k: int) -> use_source:
+        """A context in which what is made has the line of the spec of reference `k`."""
+        return use_source(self.grid.specs[k].source)
 
     def part(self, k: int, t: Any) -> Any:
         """The block of reference `k` that program `t` sees."""

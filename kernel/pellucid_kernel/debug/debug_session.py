@@ -232,8 +232,10 @@ class DebugSession:
         frames: list[StackFrame] = []
         for depth, level in enumerate(self._stepper.levels):
             lines, run = self._lines_of(level), self._run_text(level)
-            if not lines and level is not self._stepper.top:
+            if not lines and (level is not self._stepper.top or self._simulated is not None):
                 lines = self._places.stack(level.frame.equation)[-1:]
+                if not lines and self._simulated is not None and frames:
+                    continue
             if not run and frames and self._repeats_line(level, lines, frames[-1]):
                 continue
             if not lines:

@@ -325,7 +325,9 @@ class SimulatedCores:
         """Collect the visits that begin where a core has come to."""
         level = core.levels[-1]
         reached = self._reached.get(level, -1)
-        self._pending = [v for v in visits_of(level.jaxpr) if reached < v.position <= level.position]
+        self._pending = [
+            v for v in visits_of(level.jaxpr) if reached < v.position <= level.position
+        ]
         self._reached[level] = level.position
         if level.position == len(level.jaxpr.equations):
             del self._reached[level]
@@ -387,6 +389,8 @@ def table_of(rows: Sequence[CoreState]) -> str:
     ]
     widths = [max([len(row[k]) for row in cells], default=0) for k in range(3)]
     return "\n".join(
-        "  ".join([*[text.ljust(n) for text, n in zip(row, widths, strict=False) if n], row[3]]).rstrip()
+        "  ".join(
+            [*[text.ljust(n) for text, n in zip(row, widths, strict=False) if n], row[3]]
+        ).rstrip()
         for row in cells
     )

@@ -82,7 +82,9 @@ def memories_text(
 
 
 def _largest(kernel: KernelMemoryRecord) -> list[KernelMemoryPartRecord]:
-    return sorted(kernel.parts, key=lambda part: (part.space not in ("vmem", "shared"), -part.bytes))
+    return sorted(
+        kernel.parts, key=lambda part: (part.space not in ("vmem", "shared"), -part.bytes)
+    )
 
 
 def memories_markup(

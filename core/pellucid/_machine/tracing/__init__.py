@@ -18,6 +18,7 @@ from .current import (
     unbound_axes,
     use_facts,
     use_lineage,
+    use_source,
     use_trace,
     use_transformation,
     xla_metadata,

@@ -159,6 +159,22 @@ def use_no_scope() -> _Override:
     return use_scope(None if scope is None else scope.metadata_only())
 
 
+class use_source:
+    """Context manager in which new equations have a source, where it is known, instead of the line that is run."""
+
+    __slots__ = ("outer", "source")
+
+    def __init__(self, source: Any) -> None:
+        self.source = source
+
+    def __enter__(self) -> None:
+        self.outer = context.source
+        context.source = self.source or self.outer
+
+    def __exit__(self, *_: object) -> None:
+        context.source = self.outer
+
+
 class use_facts:
     """Context manager that copies an equation's scope and source to the equations made of it, after `enter`."""
 

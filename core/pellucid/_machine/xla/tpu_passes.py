@@ -55,7 +55,9 @@ def tpu_passes(
     PassesFailedError if it refuses the kernel, ends, or takes longer than `seconds`. An interrupt ends the process, too.
     """
     if tpu_library() is None:
-        raise PluginMissingError("no compiler of TPUs is installed (pip install 'pellucid[tpu-aot]')")
+        raise PluginMissingError(
+            "no compiler of TPUs is installed (pip install 'pellucid[tpu-aot]')"
+        )
     with tempfile.TemporaryDirectory() as folder:
         source, log = pathlib.Path(folder, "module"), pathlib.Path(folder, "log")
         texts = pathlib.Path(folder, "texts")
@@ -63,7 +65,10 @@ def tpu_passes(
         source.write_bytes(bytecode(module))
         flags = f"--xla_mosaic_dump_to={texts} --xla_mosaic_enable_dump_debug_info=true"
         given = os.environ.get("LIBTPU_INIT_ARGS", "")
-        own = {"LIBTPU_INIT_ARGS": f"{given} {flags}".strip(), "PYTHONPATH": os.pathsep.join(sys.path)}
+        own = {
+            "LIBTPU_INIT_ARGS": f"{given} {flags}".strip(),
+            "PYTHONPATH": os.pathsep.join(sys.path),
+        }
         begun = time.monotonic()
         with log.open("wb") as stream:
             process = subprocess.Popen(  # noqa: S603  # this module, by this Python
@@ -108,7 +113,9 @@ def _reason(log: str) -> str:
     first = next((i for i, each in enumerate(lines) if "JaxRuntimeError" in each), None)
     if first is None:
         return lines[-1][:400] if lines else "the compiler has ended its process"
-    return " ".join(" ".join(lines[first : first + 4]).split("JaxRuntimeError: ", 1)[-1].split())[:600]
+    return " ".join(" ".join(lines[first : first + 4]).split("JaxRuntimeError: ", 1)[-1].split())[
+        :600
+    ]
 
 
 def _main(source: str, topology: str) -> None:

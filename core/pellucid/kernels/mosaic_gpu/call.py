@@ -7,6 +7,7 @@ from typing import Any
 from pellucid._machine.base import UnsupportedError, describe
 from pellucid._machine.lowering.custom_calls import custom_call, row_major
 from pellucid._machine.xla.mosaic_gpu import serialized
+from pellucid.kernels.lowering.costs import cost_attributes
 from pellucid.kernels.lowering.launches import beginnings
 from pellucid.kernels.programs import GridKernel
 
@@ -42,6 +43,7 @@ def call(ctx: Any, kernel: GridKernel, operands: list[Any]) -> list[Any]:
             "uses_xla_collective_metadata": False,
         },
         operand_output_aliases={len(operands) + k: o for k, o in enumerate(sorted(kernel.aliases))},
+        extra_attributes=cost_attributes(ctx, kernel),
     )
     found = list(operation.results)
     # What may fail on other devices is reported by one more result, which says here that nothing did.

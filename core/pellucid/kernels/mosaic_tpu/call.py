@@ -12,6 +12,7 @@ from pellucid._machine.base import UnsupportedError, describe, strict_zip
 from pellucid._machine.ir import ShapedArray, shaped_array
 from pellucid._machine.lowering.custom_calls import custom_call, row_major
 from pellucid._machine.xla.mosaic_tpu import serialized
+from pellucid.kernels.lowering.costs import cost_attributes
 from pellucid.kernels.mappings import BlockMapping
 from pellucid.kernels.programs import GridKernel
 from pellucid.kernels.tpu import SideEffectType
@@ -96,7 +97,7 @@ def call(ctx: Any, kernel: GridKernel, operands: list[Any]) -> list[Any]:
         api_version=1,
         operand_output_aliases={n_bounds + i: o for o, i in kernel.aliases.items()},
         has_side_effect=_has_side_effect(kernel),
-        extra_attributes={"kernel_name": kernel.name},
+        extra_attributes={"kernel_name": kernel.name} | cost_attributes(ctx, kernel),
     )
     found = [
         _seen(ctx, x, a, m.aval)

@@ -11,6 +11,7 @@ from pellucid._machine.base import ArgumentValueError, UnsupportedError
 from pellucid._machine.lowering.custom_calls import custom_call
 from pellucid._machine.xla.mlir import PassManager, bytecode
 from pellucid._machine.xla.triton import ir, new_triton_context, triton
+from pellucid.kernels.lowering.costs import cost_attributes
 from pellucid.kernels.lowering.launches import (
     beginnings,
     block_starts,
@@ -192,5 +193,6 @@ def call(ctx: Any, kernel: GridKernel, operands: list[Any]) -> list[Any]:
         result_layouts=[*map(row_major, avals)],
         backend_config=config,
         operand_output_aliases={len(operands) + k: o for k, o in enumerate(sorted(kernel.aliases))},
+        extra_attributes=cost_attributes(ctx, kernel),
     )
     return list(operation.results)
