@@ -166,7 +166,7 @@ def _add_passes(
         _Stage(mosaic_pass_program(kernel, each, key=f"{key}:{i}"), "")
         for i, each in enumerate(changes)
     ]
-    says = f"{len(changes)} of {found.count} passes changed it"
+    says = f"{len(changes)} of {found.n_passes} passes changed it"
     if found.failure:
         says += f"; the compiler stopped: {found.failure}"
     stages[0] = first._replace(note=f"{first.note}; {says}")

@@ -300,7 +300,8 @@ def cost_of_kernel(kernel: GridKernel) -> Cost:
 
 def _computed_cost(kernel: GridKernel, *, is_quick: bool = False) -> Cost:
     body = jaxpr_costs(read_jaxpr(kernel.body.jaxpr)).total
-    count = None if None in kernel.grid else math.prod(kernel.grid)
+    sizes = [n for n in kernel.grid if n is not None]
+    count = None if len(sizes) < len(kernel.grid) else math.prod(sizes)
     each = UNKNOWN if count is None else body.times(count)
     blocks = (*kernel.inputs, *kernel.results)
     is_unknown = is_quick and (chooses_parts(kernel) or any(m.indices is None for m in blocks))

@@ -140,7 +140,7 @@ def _gpu_parts(
     """Records of what references take: scratch of the call by its names, in order; what lies in registers of threads is none of it."""
     n = len(kernel.scratch)
     names = _scratch_names(kernel)
-    found = []
+    found: list[schema.KernelMemoryPartRecord] = []
     for number, part in enumerate(memory):
         is_exchange = part.kind.startswith("exchange")
         is_of_call = part.source is None and number < n

@@ -36,7 +36,7 @@ class KernelPasses(NamedTuple):
     """A kernel after each pass, up to where the compiler fails."""
 
     passes: list[MosaicPass]
-    count: int
+    n_passes: int
     """The number of all passes, also of those that changed nothing."""
     failure: str = ""
     """Why the compiler has stopped; empty if it hasn't."""
@@ -65,7 +65,10 @@ def mosaic_passes(
     avals = [a.aval for a in equation.operands]
     module = jit(run).trace(*avals).lower(lowering_platforms=("tpu",)).compiler_ir()
     try:
-        say = lambda latest, after: report(f"passes of `{name}` for {chip}: {latest}", after)
+
+        def say(latest: str, after: float) -> None:
+            report(f"passes of `{name}` for {chip}: {latest}", after)
+
         found, failure = tpu_passes(module, topology, seconds, say), ""
     except PluginMissingError as error:
         raise UnsupportedError(f"the passes of kernel `{name}` aren't shown: {error}.") from error
@@ -76,7 +79,7 @@ def mosaic_passes(
         text, equations = _without_locations(each.text)
         if not passes or passes[-1].text != text:
             passes.append(MosaicPass(each.name, text, equations))
-    return KernelPasses(passes, max(len(found) - 1, 0), failure)
+    return KernelPasses(passes, n_passes=max(len(found) - 1, 0), failure=failure)
 
 
 def _names_axes(equation: Equation) -> bool:
@@ -94,9 +97,9 @@ _IN_LINE = re.compile(r" loc\((?:#loc\d*|unknown|\"[^\"]*\"[^()]*)\)")
 
 
 def _without_locations(text: str) -> tuple[str, list[int]]:
-    """(the text without locations, the id of the equation of each line).
+    r"""(the text without locations, the id of the equation of each line).
 
-    >>> _without_locations('%0 = tpu.x loc(#loc1)\\n#loc = loc("f.py":1:2)\\n#loc2 = loc("e7:"(#loc))\\n#loc1 = loc("mul"(#loc2))\\n')
+    >>> _without_locations('%0 = tpu.x loc(#loc1)\n#loc = loc("f.py":1:2)\n#loc2 = loc("e7:"(#loc))\n#loc1 = loc("mul"(#loc2))\n')
     ('%0 = tpu.x', [7])
     """
     lines = text.rstrip("\n").split("\n")
@@ -115,7 +118,7 @@ def _without_locations(text: str) -> tuple[str, list[int]]:
         return next((each for each in inner if each >= 0), -1)
 
     kept = [line for line in lines if not _DEFINITION.match(line)]
-    equations = []
+    equations: list[int] = []
     for line in kept:
         match = _AT_END.search(line)
         equations.append(

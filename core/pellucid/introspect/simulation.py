@@ -6,7 +6,8 @@ back is running again from the beginning; effects outside of the machine, as pri
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+import functools
+from collections.abc import Callable, Generator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -108,18 +109,22 @@ def value_of(held: Any) -> Any:
     if type(held) is Buffer:
         return np.array(held.array) if held.counts is None else value_of(held.counts)
     if type(held) is Semaphores:
-        return _by_position(held.shape, lambda place: _semaphore(held, place))
+        return _by_position(held.shape, functools.partial(_semaphore, held))
     if type(held) is Barriers:
-        return _by_position(held.shape, lambda place: _barrier(held.states[place]))
+        return _by_position(held.shape, functools.partial(_barrier, held))
     return held
 
 
-def _by_position(shape: tuple[int, ...], value: Any) -> Any:
+def _by_position(shape: tuple[int, ...], value: Callable[[tuple[int, ...]], Any]) -> Any:
     """One value, or nested lists of those at all positions."""
     if not shape:
         return value(())
     n, *rest = shape
-    return [_by_position(tuple(rest), lambda place, i=i: value((i, *place))) for i in range(n)]
+
+    def of_row(i: int) -> Callable[[tuple[int, ...]], Any]:
+        return lambda place: value((i, *place))
+
+    return [_by_position(tuple(rest), of_row(i)) for i in range(n)]
 
 
 def _semaphore(sems: Semaphores, place: tuple[int, ...]) -> SemaphoreValue:
@@ -129,7 +134,8 @@ def _semaphore(sems: Semaphores, place: tuple[int, ...]) -> SemaphoreValue:
     return SemaphoreValue(found.count, tuple([copy.brief() for copy in found.pending]))
 
 
-def _barrier(state: BarrierState) -> BarrierValue:
+def _barrier(barriers: Barriers, place: tuple[int, ...]) -> BarrierValue:
+    state: BarrierState = barriers.states[place]  # pyright: ignore[reportAssignmentType]  # an array of objects
     flights = tuple([copy.brief() for copy in state.pending])
     return BarrierValue(len(state.phases), state.num_arrivals, tuple(state.arrived), flights)
 
@@ -173,10 +179,9 @@ def _known(level: Level, variable: Any, found: dict[Any, Any]) -> Any:
             a.val if type(a) is Literal else _known(level, a, found) for a in equation.operands
         ]
         with ensure_compile_time_eval():
-            results = bind(equation.primitive, *operands, params=equation.params)
-        if not isinstance(results, (list, tuple)):
-            results = [results]
-        found.update(zip(equation.results, results, strict=True))
+            results: Any = bind(equation.primitive, *operands, params=equation.params)
+        several: list[Any] = [*results] if equation.primitive.traits.returns_list else [results]
+        found.update(zip(equation.results, several, strict=True))
     return found[variable]
 
 

@@ -224,7 +224,7 @@ class SteppedFrame:
             [number] = self.read(equation.operands[:1])
             aval, results = equation.operands[0].aval, []
             for i, variable in enumerate(equation.results):
-                parts = []
+                parts: list[Any] = []
                 for p in range(len(self.positions)):
                     at = int(self.positions.part(aval, number, p))
                     # Of a run of all devices the first one has the results, and sends the others theirs.

@@ -337,7 +337,9 @@ class DebugSession:
         if not here:
             return False
         with self._simulated.shown():
-            return any([self._stops_at(each, is_forward=True) for each in here])
+            # Evaluated for all breakpoints, so that each counts its hits.
+            stopping = [self._stops_at(each, is_forward=True) for each in here]
+            return any(stopping)
 
     def _has_stops_in_kernel(self, equation: Any) -> bool:
         """Whether a breakpoint lies within the kernel that an equation simulates."""
