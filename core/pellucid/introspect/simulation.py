@@ -180,8 +180,7 @@ def _known(level: Level, variable: Any, found: dict[Any, Any]) -> Any:
         ]
         with ensure_compile_time_eval():
             results: Any = bind(equation.primitive, *operands, params=equation.params)
-        several: list[Any] = [*results] if equation.primitive.traits.returns_list else [results]
-        found.update(zip(equation.results, several, strict=True))
+        found.update(zip(equation.results, results, strict=True))
     return found[variable]
 
 

@@ -1,5 +1,6 @@
 """Debugging sessions in simulated kernels: devices, cores and threads, what they wait for, and that stepping changes no result."""
 
+import inspect
 import io
 
 import numpy as np
@@ -12,6 +13,8 @@ from pellucid.experimental import pallas
 from pellucid.experimental.pallas import BlockSpec, mosaic_gpu, pallas_call, tpu
 from pellucid.sharding import PartitionSpec as P
 from pellucid_kernel.debug import Prompt, debug
+from pellucid_kernel.debug.frames import View
+from pellucid_kernel.debug.stops import Stop
 
 F32 = np.float32
 N = 4
@@ -73,8 +76,6 @@ def gathered(kernel, **options):
 
 def line_of(function, text):
     """The number of the line of a function that begins with a text."""
-    import inspect
-
     lines, first = inspect.getsourcelines(function)
     [found] = [i for i, each in enumerate(lines) if each.strip().startswith(text)]
     return first + found
@@ -276,3 +277,70 @@ def test_threads_of_a_block_show_the_phases_of_barriers():
     [phase] = session.variables(-2)["barrier"]
     assert (phase.phases, phase.num_arrivals) in [(0, 1), (1, 1)]
     np.testing.assert_array_equal(session.finish(), 2 * x)
+
+
+def test_each_device_is_a_thread_of_the_debug_protocol():
+    session = at(all_gather, "copy.start()")
+    view = View(Stop(session, "function", []))
+    names = [thread["name"] for thread in view.threads(100)]
+    assert names[:2] == ["function", "device 0: its turn"]
+    assert [thread["id"] for thread in view.threads(100)] == [*range(100, 101 + N)]
+    assert [row["name"] for row in view.stack(2)][0] == "all_gather (device 2)"
+    number = view.stack(2)[0]["id"]
+    assert int(view.evaluate("me", number)) == 2
+    [values, cores] = view.scopes(number)
+    assert (values["name"], cores["name"]) == ("Values", "Cores")
+    shown = view.references.variables(values["variablesReference"])
+    assert {"me", "x_ref", "local_sem"} <= {each["name"] for each in shown}
+    program = view.program(view.stack()[0]["id"], None, None)
+    assert [core["isChosen"] for core in program["cores"]] == [True, False, False, False]
+    assert program["path"][-1] == "all_gather"
+    assert program["positions"] == []
+
+
+def test_stops_in_the_body_of_a_pipeline_go_by_its_programs():
+    def body(x_ref, y_ref):
+        y = x_ref[...] * 2
+        y_ref[...] = y
+
+    def kernel(x_ref, o_ref):
+        rows = BlockSpec((1, 2), lambda i: (i, 0))
+        tpu.emit_pipeline(body, grid=(N,), in_specs=[rows], out_specs=[rows])(x_ref, o_ref)
+
+    call = pallas_call(
+        kernel, X, in_specs=[ANYWHERE], out_specs=ANYWHERE, interpret=tpu.InterpretParams()
+    )
+    session = debug(call)(X)
+    session.break_at(line_of(body, "y_ref[...] = y"), __file__)
+    seen = []
+    while not session.run().is_done:
+        seen.append(np.array(session.variables()["y"]))
+        functions = [frame.function.rpartition(".")[2] for frame in session.stack()]
+        assert functions[-1] == "body"
+        assert "kernel" in functions
+    np.testing.assert_array_equal(np.concatenate(seen), 2 * X)
+    np.testing.assert_array_equal(session.finish(), 2 * X)
+
+
+def test_devices_that_reach_nobody_are_stepped_one_after_another():
+    def kernel(x_ref, o_ref, sem):
+        copy = tpu.make_async_copy(x_ref, o_ref, sem)
+        copy.start()
+        copy.wait()
+
+    call = pallas_call(
+        kernel,
+        pl.ShapeDtypeStruct((1, 2), F32),
+        in_specs=[ANYWHERE],
+        out_specs=ANYWHERE,
+        scratch_shapes=[DMA],
+        interpret=tpu.InterpretParams(),
+    )
+    function = pl.jit(pl.shard_map(call, mesh=MESH, in_specs=P("ring"), out_specs=P("ring")))
+    session = debug(function)(X)
+    session.break_at(line_of(kernel, "copy.wait()"), __file__)
+    names = []
+    while not session.run().is_done:
+        names.append(session.stack()[-1].run)
+    assert names == [f"(device {i})" for i in range(N)]
+    np.testing.assert_array_equal(session.finish(), X)
