@@ -63,6 +63,10 @@ class References:
         return summary(value, reads=self._reads)
 
 
+_SPEAKING = ("SemaphoreValue", "BarrierValue")
+"""Types whose values say what they are: those of the simulator, which is loaded only with kernels."""
+
+
 def summary(value: Any, *, reads: bool = True) -> str:
     """Type, placement and range of an array; type and length of other values."""
     if not _has_core():
@@ -88,11 +92,12 @@ def value_text(value: Any, *, waits: bool) -> str:
         if not (waits or is_ready(value)):
             return f"{text}, pending"
         return str(value) if value.size == 1 else text
-    # Records that say what they are, such as a semaphore, aren't taken for tuples.
-    is_plain = not isinstance(value, tuple) or type(value).__repr__ is tuple.__repr__
-    if isinstance(value, (Mapping, list, tuple, set, frozenset)) and is_plain:
+    if isinstance(value, (Mapping, list, tuple, set, frozenset)):
         return _type_text(value)
-    text = repr(value)
+    return _shortened(repr(value))
+
+
+def _shortened(text: str) -> str:
     return text if len(text) <= MAX_TEXT else f"{text[: MAX_TEXT - 1]}…"
 
 
@@ -145,6 +150,8 @@ def _is_readable(array: Any) -> bool:
 
 def _type_text(value: Any) -> str:
     name = type(value).__name__
+    if name in _SPEAKING:
+        return _shortened(repr(value))
     return f"{name} of {len(value)}" if isinstance(value, (Mapping, list, tuple, set)) else name
 
 

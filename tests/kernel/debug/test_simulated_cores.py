@@ -285,7 +285,7 @@ def test_each_device_is_a_thread_of_the_debug_protocol():
     names = [thread["name"] for thread in view.threads(100)]
     assert names[:2] == ["function", "device 0: its turn"]
     assert [thread["id"] for thread in view.threads(100)] == [*range(100, 101 + N)]
-    assert [row["name"] for row in view.stack(2)][0] == "all_gather (device 2)"
+    assert view.stack(2)[0]["name"] == "all_gather (device 2)"
     number = view.stack(2)[0]["id"]
     assert int(view.evaluate("me", number)) == 2
     [values, cores] = view.scopes(number)
