@@ -24,7 +24,6 @@ from pellucid.experimental.pallas import (
 )
 from pellucid.experimental.pallas.ops.tpu.matmul import matmul
 from pellucid.introspect.triton_text import TritonText
-from tests.introspect import sample_runs
 
 X = np.ones(64, np.float32)
 
