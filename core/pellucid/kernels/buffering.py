@@ -6,7 +6,8 @@ Elsewhere nothing runs beside a program, so its definition, which reads and writ
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Sequence
+import itertools
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -54,8 +55,10 @@ from .tpu import MemorySpace
 
 RunBody: TypeAlias = Callable[[Sequence[Any], Sequence[Any]], None]
 """Runs the body at a position, with references to blocks."""
-View: TypeAlias = Callable[[Any, Any, Sequence[Any]], tuple[RefView, Any]]
-"""(the view of the block, mask) of a spec, a reference and a position."""
+AtEdge: TypeAlias = Mapping[int, tuple[int, int] | None]
+"""For dimensions that blocks don't divide, which elements of the last block (first, size) are meant; None for a block before it."""
+View: TypeAlias = Callable[[Any, Any, Sequence[Any], AtEdge | None], tuple[RefView, Any]]
+"""(the view of the block, mask) of a spec, a reference, a position, and where the block is at an edge."""
 
 
 class Grid(NamedTuple):
@@ -241,11 +244,9 @@ def _why_not(grid: Grid, refs: Sequence[Any]) -> str:
     if any(x is y for x in base[: grid.n_inputs] for y in base[grid.n_inputs :]):
         return "a pipeline reads the next blocks meanwhile, so it can't write to a reference that it reads."
     for spec, ref in strict_zip(grid.specs, refs):
-        for dim, n in strict_zip(block_dims("emit_pipeline", spec, ref.shape), ref.shape):
+        for dim in block_dims("emit_pipeline", spec, ref.shape):
             if type(dim) not in (Blocked, Squeezed, Element) or padding_of(dim) != (0, 0):
                 return f"a pipeline has blocks of sizes, None or Element, not {dim}."
-            if type(dim) is Blocked and n % dim.block_size:
-                return f"blocks of a pipeline divide its references: {dim.block_size} doesn't divide {n}."
     return ""
 
 
@@ -262,6 +263,15 @@ def _staged_body(run_body: RunBody, grid: Grid, refs: Sequence[Any]) -> tuple[Cl
         return []
 
     return stage_open(run, [*[INDEX] * len(grid.sizes), *blocks], None)
+
+
+def _pieces(size: int, dtype: Any, *, is_rows: bool) -> list[tuple[int, int]]:
+    """Parts (first, size) of what is left for the last block: TPUs copy whole tiles of rows, or rows of one tile."""
+    tile = 32 if dtype.itemsize == 1 else 8
+    whole = size - size % tile
+    if not is_rows or whole in (0, size):
+        return [(0, size)]
+    return [(0, whole), (whole, size - whole)]
 
 
 def _if(condition: Any, function: Callable[[], None]) -> None:
@@ -298,61 +308,81 @@ class _Buffers(NamedTuple):
         n = self.grid.n_inputs
         _if(t + 1 < self.grid.total, lambda: self.fetch(t + 1, 1 - slot))
         for k in range(n):
-            with self.line_of(k):
-                self.copy_in(k, t, slot).wait()
+            self.copy_in(k, t, slot, AsyncCopy.wait)
         blocks = [self.held[4 * k + slot] for k in range(n)]
         for k, streams in enumerate(self.streams, n):
-            with self.line_of(k):
-                if streams:
-                    is_busy = (t >= 2) & self.is_last(k, t - 2)
-                    _if(is_busy, lambda k=k: self.copy_out(k, t - 2, slot).wait())
-                    blocks.append(self.held[4 * k + slot])
-                    continue
-                _if(self.is_first(k, t), lambda k=k: sync_copy(self.part(k, t), self.held[4 * k]))
-                blocks.append(self.held[4 * k])
+            if streams:
+                is_busy = (t >= 2) & self.is_last(k, t - 2)
+                _if(is_busy, lambda k=k: self.copy_out(k, t - 2, slot, AsyncCopy.wait))
+                blocks.append(self.held[4 * k + slot])
+                continue
+            _if(self.is_first(k, t), lambda k=k: self.parts(k, t, 0, sync_copy))
+            blocks.append(self.held[4 * k])
         run_body(position(t, self.grid.sizes), blocks)
         for k, streams in enumerate(self.streams, n):
-            with self.line_of(k):
-                if streams:
-                    _if(self.is_last(k, t), lambda k=k: self.copy_out(k, t, slot).start())
-                    continue
-                _if(self.is_last(k, t), lambda k=k: sync_copy(self.held[4 * k], self.part(k, t)))
+            if streams:
+                _if(self.is_last(k, t), lambda k=k: self.copy_out(k, t, slot, AsyncCopy.start))
+                continue
+            write = lambda part, buffer: sync_copy(buffer, part)
+            _if(self.is_last(k, t), lambda k=k, write=write: self.parts(k, t, 0, write))
 
     def fetch(self, t: Any, slot: int) -> None:
         """Let the inputs of program `t` come to the buffers `slot`."""
         for k in range(self.grid.n_inputs):
-            with self.line_of(k):
-                self.copy_in(k, t, slot).start()
+            self.copy_in(k, t, slot, AsyncCopy.start)
 
     def finish(self, t: Any) -> None:
         """Wait for what program `t` has sent."""
         for k, streams in enumerate(self.streams, self.grid.n_inputs):
             if streams:
                 for slot in (0, 1):
-                    with self.line_of(k):
-                        is_busy = (t % 2 == slot) & self.is_last(k, t)
-                        _if(is_busy, lambda k=k, slot=slot: self.copy_out(k, t, slot).wait())
+                    is_busy = (t % 2 == slot) & self.is_last(k, t)
+                    wait = lambda k=k, slot=slot: self.copy_out(k, t, slot, AsyncCopy.wait)
+                    _if(is_busy, wait)
 
     def line_of(self, k: int) -> use_source:
         """A context in which what is made has the line of the spec of reference `k`."""
         return use_source(self.grid.specs[k].source)
 
-    def part(self, k: int, t: Any) -> Any:
-        """The block of reference `k` that program `t` sees."""
-        view, _ = self.view(self.grid.specs[k], self.views[k], position(t, self.grid.sizes))
-        return view
+    def parts(self, k: int, t: Any, slot: int, copy: Callable[[Any, Any], Any]) -> None:
+        """`copy` the block of reference `k` that program `t` sees and its buffer, or what both have of it at an edge.
 
-    def copy_in(self, k: int, t: Any, slot: int) -> AsyncCopy:
-        """The copy of a block to a buffer."""
-        return make_async_copy(
-            self.part(k, t), self.held[4 * k + slot], self.held[4 * k + 2 + slot]
-        )
+        Copies have known sizes, so there is one for each set of edges that a block may be at.
+        """
+        spec, ref = self.grid.specs[k], self.views[k]
+        dims = block_dims("emit_pipeline", spec, ref.shape)
+        ends = {i: divmod(n, dim.block_size) for i, (dim, n) in enumerate(strict_zip(dims, ref.shape)) if type(dim) is Blocked}  # fmt: skip
+        ends = {i: end for i, end in ends.items() if end[1]}
+        ids, buffer = position(t, self.grid.sizes), self.held[4 * k + slot]
+        if not ends:
+            with self.line_of(k):
+                copy(self.view(spec, ref, ids, None)[0], buffer)
+            return
+        indices = self.indices(k, t) or (np.int32(0),) * len(dims)
+        kept = [i for i, dim in enumerate(dims) if type(dim) is not Squeezed]
+        rows = len(dims) - 2
+        choices = [[*([None] if n else []), *_pieces(rest, ref.dtype, is_rows=i == rows)] for i, (n, rest) in ends.items()]  # fmt: skip
+        for chosen in itertools.product(*choices):
+            at_edge = dict(zip(ends, chosen, strict=True))
+            here: Any = True
+            for i, piece in at_edge.items():
+                is_last = indices[i] == ends[i][0]
+                here = here & (~self._bool(is_last) if piece is None else is_last)
+            cuts = [at_edge.get(i) for i in kept]
+            cut = tuple([slice(None) if c is None else slice(c[0], sum(c)) for c in cuts])
+            with self.line_of(k):
+                part, _ = self.view(spec, ref, ids, at_edge)
+                _if(self._bool(here), lambda part=part, cut=cut: copy(part, buffer.at[cut]))
 
-    def copy_out(self, k: int, t: Any, slot: int) -> AsyncCopy:
-        """The copy of a buffer to its block."""
-        return make_async_copy(
-            self.held[4 * k + slot], self.part(k, t), self.held[4 * k + 2 + slot]
-        )
+    def copy_in(self, k: int, t: Any, slot: int, do: Callable[[AsyncCopy], None]) -> None:
+        """Start the copy of a block to a buffer, or wait for it."""
+        done = self.held[4 * k + 2 + slot]
+        self.parts(k, t, slot, lambda part, buffer: do(make_async_copy(part, buffer, done)))
+
+    def copy_out(self, k: int, t: Any, slot: int, do: Callable[[AsyncCopy], None]) -> None:
+        """Start the copy of a buffer to its block, or wait for it."""
+        done = self.held[4 * k + 2 + slot]
+        self.parts(k, t, slot, lambda part, buffer: do(make_async_copy(buffer, part, done)))
 
     def indices(self, k: int, t: Any) -> Sequence[Any]:
         """The index of the block of reference `k` that program `t` sees."""

@@ -16,14 +16,14 @@ from pellucid._machine.base import (
     tree_leaves,
 )
 from pellucid._machine.higher_order.loops import fori_loop
-from pellucid._machine.primitives import broadcasted_iota
+from pellucid._machine.primitives import broadcasted_iota, clamp
 from pellucid._machine.primitives.dslice import Slice, ds
 from pellucid._machine.refs.access import RefView, get, new_ref
 from pellucid._machine.tracing import is_reference, type_of
 from pellucid._machine.transforms import check_callable
 from pellucid.numpy import arange, asarray
 
-from .buffering import Grid, index_at, number_of_programs, run_pipeline, staged
+from .buffering import AtEdge, Grid, index_at, number_of_programs, run_pipeline, staged
 from .grid import GridPosition, current_position, within
 from .inside import load, store
 from .programs import position
@@ -111,8 +111,13 @@ def emit_pipeline(
     return run
 
 
-def block_view(spec: BlockSpec, ref: Any, ids: Sequence[Any]) -> tuple[RefView, Any]:
-    """(the view of the block of a reference that the program at `ids` sees, mask of the elements that it has)."""
+def block_view(
+    spec: BlockSpec, ref: Any, ids: Sequence[Any], at_edge: AtEdge | None = None
+) -> tuple[RefView, Any]:
+    """(the view of the block of a reference that the program at `ids` sees, mask of the elements that it has).
+
+    `at_edge` has dimensions that blocks don't divide: the view is a part (first, size) of the last block's elements there, or with None a whole block before it.
+    """
     dims = block_dims("emit_pipeline", spec, ref.shape)
     indices = (0,) * len(dims) if spec.index_map is None else index_at(spec, ids)
     if len(indices) != len(dims):
@@ -138,9 +143,16 @@ def block_view(spec: BlockSpec, ref: Any, ids: Sequence[Any]) -> tuple[RefView, 
     if any(type(dim) is Indirect for dim in dims):
         return ref.at[_positions(dims, indices)], mask
     entries = []
-    for dim, index in strict_zip(dims, indices):
+    for i, (dim, index) in enumerate(strict_zip(dims, indices)):
+        size = size_of(dim)
+        if at_edge and i in at_edge:
+            last, part = ref.shape[i] // size, at_edge[i]
+            # Within bounds that lowerings know.
+            inner = clamp(np.int32(0), index, np.int32(last - 1)) * np.int32(size)
+            entries.append(ds(inner, size) if part is None else ds(last * size + part[0], part[1]))
+            continue
         start = index * np.int32(step_of(dim))  # no int, so that a block may reach beyond the edge
-        entries.append(start if type(dim) is Squeezed else ds(start, size_of(dim)))
+        entries.append(start if type(dim) is Squeezed else ds(start, size))
     return ref.at[tuple(entries)], mask
 
 

@@ -295,10 +295,11 @@ def moving():
     return ds(pallas.program_id(0) * 4 + 1, 8)
 
 
-def pipelined(shape, *, in_place=False):
+def pipelined(shape, *, width=256, in_place=False):
     def kernel(x_ref, o_ref):
-        block = BlockSpec((8, 256), lambda i: (i, 0))
-        run = tpu.emit_pipeline(copy, grid=(8,), in_specs=[block], out_specs=[block])
+        block = BlockSpec((8, width), lambda i, j: (i, j))
+        grid = (8, -(-shape[1] // width))
+        run = tpu.emit_pipeline(copy, grid=grid, in_specs=[block], out_specs=[block])
         run(o_ref if in_place else x_ref, o_ref)
 
     x = np.ones(shape, F32)
@@ -307,14 +308,18 @@ def pipelined(shape, *, in_place=False):
 
 REFUSED = {
     "edges of a pipeline": (
-        lambda: pipelined((60, 256)),
-        r"blocks of a pipeline divide its references: 8 doesn't divide 60",
+        lambda: pipelined((64, 200), width=128),
+        r"and have multiples of 128 elements(.|\n)*72 elements along dimension 1",
     ),
     "a pipeline in place": (
         lambda: pipelined((64, 256), in_place=True),
         "can't write to a reference that it reads",
     ),
     "copied rows": (lambda: copying(lambda: slice(3, 11)), "copies begin at multiples of 8 there"),
+    "copied rows of a tile and a half": (
+        lambda: copying(lambda: slice(8, 20)),
+        "and have elements up to 8, or multiples of that",
+    ),
     "copied lanes": (
         lambda: copying(lambda: (slice(None), slice(0, 64))),
         r"and have multiples of 128 elements(.|\n)*64 elements along dimension 1",

@@ -10,6 +10,7 @@ from pellucid.experimental.pallas import BlockSpec, pallas_call, tpu
 from pellucid.kernels.simulator.call import recorded
 
 X = np.arange(15, dtype=np.float32).reshape(3, 5)
+HBM = BlockSpec(memory_space=pallas.ANY)
 
 
 def test_sums_over_an_axis_of_blocks_beyond_the_edge():
@@ -180,3 +181,41 @@ def test_bodies_are_traced_twice_in_kernels():
     x = np.arange(4, dtype=np.float32)
     np.testing.assert_array_equal(pallas_call(kernel, x)(x), 2 * x)
     assert len(traced) == 2
+
+
+@pytest.mark.parametrize("mode", ["on_wait", "eager"])
+@pytest.mark.parametrize("shape", [(12, 5), (13, 8), (23, 7), (9, 4)], ids=str)
+def test_edges_are_copied_beside_programs(shape, mode):
+    """The simulator copies parts of blocks at edges, rows in whole tiles and what is left of them."""
+    rows, columns = shape
+
+    def kernel(x_ref, o_ref, last_ref):
+        def body(x_ref, o_ref, last_ref):
+            o_ref[...] = x_ref[...] * 2
+            last_ref[...] += x_ref[:, :1]
+
+        here = lambda i, j: (i, j)
+        blocks = [
+            BlockSpec((9, 4), here),
+            BlockSpec((9, 4), here),
+            BlockSpec((9, 1), lambda i, j: (i, 0)),
+        ]
+        grid = (-(-rows // 9), -(-columns // 4))
+        run = tpu.emit_pipeline(body, grid=grid, in_specs=blocks[:1], out_specs=blocks[1:])
+        run(x_ref, o_ref, last_ref)
+
+    x = np.arange(rows * columns, dtype=np.float32).reshape(shape)
+    begun = np.ones((rows, 1), np.float32)
+    simulated = tpu.InterpretParams(detect_races=True, dma_execution_mode=mode)
+
+    def copied(x_ref, begun_ref, o_ref, last_ref):
+        kernel(x_ref, o_ref, last_ref)
+
+    for interpret in (False, simulated):
+        call = pallas_call(
+            copied, (x, begun), in_specs=[HBM, HBM], out_specs=(HBM, HBM), input_output_aliases={1: 1},
+            interpret=interpret,
+        )  # fmt: skip
+        double, sums = call(x, begun)
+        np.testing.assert_array_equal(double, 2 * x)
+        np.testing.assert_array_equal(sums, 1 + x[:, ::4].sum(1, keepdims=True))

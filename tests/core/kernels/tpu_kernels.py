@@ -598,6 +598,38 @@ def pipeline():
     return pallas_call(kernel, X, grid=2, in_specs=[HBM], out_specs=HBM), (X,)
 
 
+def edges_of_a_pipeline(rows=100, columns=384, dtype=F32):
+    """Blocks that divide neither rows nor columns; sums of rows add to a block that several programs see."""
+
+    def kernel(x_ref, o_ref, sums_ref):
+        def double(x_ref, o_ref, sums_ref):
+            o_ref[...] = x_ref[...] * 2
+
+            @when(program_id(1) == 0)
+            def _():
+                sums_ref[...] = jnp.zeros_like(sums_ref)
+
+            sums_ref[...] += x_ref[:, :128]
+
+        blocks = [
+            BlockSpec((16, 256), lambda i, j: (i, j)),
+            BlockSpec((16, 256), lambda i, j: (i, j)),
+            BlockSpec((16, 128), lambda i, j: (i, 0)),
+        ]
+        grid = (-(-rows // 16), -(-columns // 256))
+        run = tpu.emit_pipeline(double, grid=grid, in_specs=blocks[:1], out_specs=blocks[1:])
+        run(x_ref, o_ref, sums_ref)
+
+    x = np.arange(rows * columns).reshape(rows, columns).astype(dtype)
+    out = [like(x.shape, dtype), like((rows, 128), dtype)]
+    return pallas_call(kernel, out, in_specs=[HBM], out_specs=[HBM, HBM]), (x,)
+
+
+def narrow_edges_of_a_pipeline():
+    """The last block has ten rows, which are copied as eight and two."""
+    return edges_of_a_pipeline(90, 384, BF16)
+
+
 def pipeline_that_repeats_blocks():
     def kernel(x_ref, o_ref):
         def copy(x_ref, o_ref):
@@ -659,7 +691,7 @@ KERNELS = {
         for f in (
             matmul, attention, prefetch, rank_0, dynamic_grid, squeezed, single_rows, edges, elements, one_dimension, scalars, booleans,
             loops, scoped, parts, shapes, numbers, aliased, products, rotations_and_bits, packed, rounded_by_chance, parts_by_names, gathers, cumulative, reversals, sorts, printing, four_bits, strided_rotation, stated_starts, whole_copies, copied_parts, double_buffering,
-            written_parts, semaphores, pipelined_matmul, pipeline, pipeline_that_repeats_blocks, pipeline_in_vmem,
+            written_parts, semaphores, pipelined_matmul, pipeline, edges_of_a_pipeline, narrow_edges_of_a_pipeline, pipeline_that_repeats_blocks, pipeline_in_vmem,
         )
     },
 }  # fmt: skip

@@ -68,8 +68,8 @@ def _inside(ctx: Lowering, x: ir.Value, atom: Any, size: int, span: int) -> int 
     if facts.low == facts.high:
         n = facts.low + size if facts.low < 0 else facts.low
         return min(max(n, 0), last)
-    x = ctx.signed32(x)
-    if not facts.lies_in(0, last):
+    x, is_inside = ctx.signed32(x), facts.lies_in(0, last)
+    if not is_inside:
         zero = ctx.int32(0)
         if facts.low < 0:
             is_negative = arith.cmpi(arith.CmpIPredicate.slt, x, zero)
@@ -77,7 +77,8 @@ def _inside(ctx: Lowering, x: ir.Value, atom: Any, size: int, span: int) -> int 
         x = arith.minsi(arith.maxsi(x, zero), ctx.int32(last))
     # Clamping keeps a factor of `x` if both ends, 0 and `last`, have it.
     for factor in _FACTORS:
-        if facts.is_multiple_of(factor) and size % factor == 0 and last % factor == 0:
+        keeps = is_inside or (size % factor == 0 and last % factor == 0)
+        if facts.is_multiple_of(factor) and keeps:
             return tpu.assume_multiple(x, factor)
     return x
 

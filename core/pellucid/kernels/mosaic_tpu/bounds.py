@@ -12,7 +12,7 @@ import numpy as np
 
 from pellucid._machine.higher_order.composite import composite_p
 from pellucid._machine.ir import Literal
-from pellucid._machine.primitives import arithmetic, conversion
+from pellucid._machine.primitives import arithmetic, conversion, logical
 from pellucid.kernels.named import MULTIPLE_OF, attributes_of
 
 _ANYTHING = -(1 << 31), (1 << 31) - 1
@@ -61,6 +61,11 @@ def _of_result(ctx: Any, equation: Any) -> Known:
     if primitive is composite_p and equation.params.name == MULTIPLE_OF:
         x, n = known(ctx, operands[-1]), attributes_of(equation.params)["factor"]
         return x._replace(factor=math.lcm(x.factor, n))
+    if primitive is logical.clamp_p:
+        low, x, high = [known(ctx, atom) for atom in operands]
+        factor = math.gcd(low.factor, x.factor, high.factor)
+        least, most = (min(max(a, b), c) for a, b, c in zip(x[:2], low[:2], high[:2], strict=True))
+        return Known(least, most, factor)
     if primitive not in (arithmetic.add_p, arithmetic.sub_p, arithmetic.mul_p, arithmetic.rem_p):
         return UNKNOWN
     a, b = [known(ctx, x) for x in operands]

@@ -90,11 +90,13 @@ def _check_copied(ctx: Lowering, ref: MemRef, dim: int, start: int | ir.Value, s
     if is_row and bits == 32 and (size == 1 or ref.shape[-1] == LANES):
         return
     least = 32 // bits if is_row else tile[place]
-    if is_multiple(start, tile[place]) and size % least == 0:
+    is_whole = size % tile[place] == 0 or (size < tile[place] and size % least == 0)
+    if is_multiple(start, tile[place]) and is_whole:
         return
     raise ctx.unsupported(
         f"copies begin at multiples of {tile[place]} there"
-        + (f", and have multiples of {least} elements." if least > 1 else "."),
+        + (f", and have multiples of {least} elements" if least > 1 else ", and have elements")
+        + (f" up to {tile[place]}, or multiples of that." if least < tile[place] else "."),
         f"{size} elements along dimension {dim} of a reference of shape {list(ref.shape)}, {dtypes.short_name(ref.dtype)}, from "
         + (f"{start} on" if isinstance(start, int) else "a start that isn't known to be one on"),
         f"Compute the start as a product with {tile[place]}, state it by `pl.multiple_of(start, {tile[place]})`, or copy whole tiles.",
