@@ -178,6 +178,7 @@ def eigh(
     those from start to end. By default (x + xᴴ) / 2 is decomposed; with `symmetrize_input=False` only the `lower` (or
     the upper) triangle is read, and differentiated. Results are NaN where the algorithm doesn't converge. Derivatives
     of vectors need eigenvalues that differ; those of `jnp.linalg.hermitian_function` don't. `sort_eigenvalues=False` may save time on TPUs.
+    Without an `implementation` CPUs and GPUs take LAPACK's and cuSOLVER's `syevd`, TPUs Jacobi's up to 256 rows and `QDWH` above.
 
     Raises: DtypeError unless elements are float32, float64, complex64 or complex128; ShapeError for other shapes;
     CompilationError where the platform lacks the `implementation`.
