@@ -28,7 +28,7 @@ from .hlo import module_of
 from .layouts import DeclaredMesh, ValueLayout, meshes_in, size_of
 from .peak import estimated_peak_bytes
 from .programs import with_costs
-from .propagation import Propagation, propagate
+from .propagation import ModuleValue, Propagation, propagate
 from .sites import SiteValues
 from .uncounted import Uncounted, crossed_dims
 from .uneven_cuts import uneven_cuts_of
@@ -305,7 +305,9 @@ class _Writer:
                     continue
                 for operand, dims in zip(equation.operands, crossed_dims(equation), strict=True):
                     number = number_of.get(operand, -1)  # type: ignore[call-overload]
-                    values = self.propagation.values[number] if number >= 0 else ()
+                    values: Sequence[ModuleValue] = (
+                        self.propagation.values[number] if number >= 0 else ()
+                    )
                     if values and any(self.is_cut(values[0].layout, d) for d in dims):
                         yield Uncounted(equation.primitive.name, user_frame(equation.source))
                         break
