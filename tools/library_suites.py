@@ -60,12 +60,15 @@ SUITES = {
     ),  # no examples
     "kfac-jax": Suite("kfac-jax", "tests"),
     "mctx": Suite("mctx", "mctx"),
+    "mujoco-mjx": Suite("mujoco-mjx", "mujoco/mjx"),
     "keras": Suite("keras", "keras/src", environment=(("KERAS_BACKEND", "jax"),)),
     "numpyro": Suite("numpyro", "test"),
     "optax": Suite("optax", "optax"),
     "orthax": Suite("orthax", "tests"),
     "penzai": Suite("penzai", "tests"),
     "quax": Suite("quax", "tests"),
+    "quimb": Suite("quimb", "tests"),
+    "s2fft": Suite("s2fft", "tests"),
     "tinygp": Suite("tinygp", "tests"),
 }
 
@@ -116,19 +119,14 @@ def source_of(distribution: str) -> Path:
     SOURCES.mkdir(parents=True, exist_ok=True)
     # Where a library has no configuration, pytest would take ours, and fixtures of ours that import pellucid.
     (SOURCES / "pytest.ini").touch()
+    packed = SOURCES / f"{stem}.tar.gz"
     if not (SOURCES / stem).is_dir():
-        command = [
-            sys.executable,
-            "-m",
-            "pip",
-            "download",
-            "--no-deps",
-            "--no-binary",
-            distribution,
-        ]
-        requirement = f"{distribution}=={version}"
-        subprocess.run([*command, "--dest", SOURCES, requirement], check=True)
-        with tarfile.open(SOURCES / f"{stem}.tar.gz") as archive:
+        if not packed.exists():
+            # Binary packages of build tools are taken, which pip needs to read the metadata.
+            command = [sys.executable, "-m", "pip", "download", "--no-deps"]
+            requirement = ["--no-binary", distribution, f"{distribution}=={version}"]
+            subprocess.run([*command, "--dest", SOURCES, *requirement], check=True)
+        with tarfile.open(packed) as archive:
             archive.extractall(SOURCES, filter="data")
     return SOURCES / stem
 

@@ -135,7 +135,7 @@ else:
 
 
 def run(
-    python: Path, *arguments: str, cwd: Path | None = None, **more: str
+    python: Path, *arguments: str, cwd: str | Path | None = None, **more: str
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         [python, *arguments], env={**os.environ, "JAX_PLATFORMS": "cpu", **more}, cwd=cwd,
