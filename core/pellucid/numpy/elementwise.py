@@ -581,7 +581,12 @@ pow = alias(power, "pow")
 def raise_to_power(x: ArrayLike, y: ArrayLike) -> Any:
     """`x ** y` of arrays or numbers; a known integer exponent becomes `integer_pow`."""
     exponent = _known_integer(y)
-    return _power(x, y) if exponent is None else integer_power(x, exponent)
+    if exponent is not None:
+        return integer_power(x, exponent)
+    is_number = type(x) is int and x.bit_count() <= 1
+    if is_number and aval_of("power", y, 1).dtype.kind in "iu":
+        return _power_of_number(x, y)
+    return _power(x, y)
 
 
 def _known_integer(y: Any) -> int | None:
@@ -619,17 +624,31 @@ def _power(x: ArrayLike, y: ArrayLike, /) -> Any:
     return _integer_to_integer(x, y)
 
 
-def _integer_to_integer(x: ArrayLike, y: ArrayLike) -> Any:
-    """`x ** y` of integers: square and multiply over the bits of `y`."""
+@numpy_function(static="x")
+def _power_of_number(x: int, y: ArrayLike) -> Any:
+    """Powers of a Python number that is 0 or, but for its sign, a power of two: its squares soon are 0 or 1."""
+    return _integer_to_integer(*promote_arguments_numeric("power", x, y), number=x)
+
+
+def _integer_to_integer(x: ArrayLike, y: ArrayLike, *, number: int | None = None) -> Any:
+    """`x ** y` of integers: square and multiply over the bits of `y`, as long as the squares of a known `number` aren't 0 or 1."""
     dtype = type_of(x).dtype
     bits = dtype.itemsize * 8 - (not dtype.name.startswith("u"))
     one, zero = _scalar_like(1, x), _scalar_like(0, x)
     shape = broadcast_shapes(type_of(x).shape, type_of(y).shape)
     result = broadcast_in_dim(one, shape, ())
     for _ in range(bits):
+        if number == 1:
+            break
+        if number == 0:
+            return select_cases(logical.eq(y, zero), result, broadcast_in_dim(zero, shape, ()))
         odd = logical.ne(logical.bitwise_and(y, one), zero)
         result = select_cases(odd, arithmetic.mul(result, x), result)
-        x = arithmetic.mul(x, x)
+        if number is None:
+            x = arithmetic.mul(x, x)
+        else:
+            number = number * number % 2 ** (8 * dtype.itemsize)
+            x = _scalar_like(number, x)
         y = logical.shift_right_logical(y, one)
     return result
 

@@ -422,3 +422,23 @@ def test_derivatives_of_sinc_near_its_removable_singularity(dtype, x) -> None:
             tolerance = 20 * np.pi**order * np.finfo(dtype).eps
             np.testing.assert_allclose(derivative(x), expected, rtol=0, atol=tolerance)
             derivative = pl.grad(derivative)
+
+
+@pytest.mark.parametrize("dtype", ["int8", "uint8", "int16", "int32", "uint32", "int4"])
+def test_powers_of_known_powers_of_two_wrap_as_products_do(dtype):
+    exponents = jnp.arange(8 if dtype == "int4" else 70).astype(dtype)
+    for number in (-1, 0, 1, 2, -2, 4, -4, 1024, 3):
+        if (dtype[0] == "u" and number < 0) or (dtype == "int4" and abs(number) > 4):
+            continue
+        found, other = number**exponents, jnp.full_like(exponents, number) ** exponents
+        assert found.dtype == other.dtype
+        np.testing.assert_array_equal(found, other)
+    signs = np.asarray((-1) ** jnp.arange(-5, 6))
+    np.testing.assert_array_equal(signs, [-1, 1, -1, 1, -1, 1, -1, 1, -1, 1, -1])
+
+
+def test_powers_of_known_numbers_are_few_operations():
+    x = np.arange(3)
+    for number, most in {-1: 8, 1: 2, 0: 5, 2: 40}.items():
+        assert len(pl.make_jaxpr(lambda n, b=number: b**n)(x).jaxpr.eqns) <= most
+    np.testing.assert_array_equal(pl.vmap(lambda n: 2**n)(jnp.arange(4)), [1, 2, 4, 8])
