@@ -583,8 +583,7 @@ def raise_to_power(x: ArrayLike, y: ArrayLike) -> Any:
     exponent = _known_integer(y)
     if exponent is not None:
         return integer_power(x, exponent)
-    is_number = type(x) is int and x.bit_count() <= 1
-    if is_number and aval_of("power", y, 1).dtype.kind in "iu":
+    if type(x) is int and x.bit_count() <= 1 and aval_of("power", y, 1).dtype.kind in "iu":
         return _power_of_number(x, y)
     return _power(x, y)
 
@@ -647,8 +646,8 @@ def _integer_to_integer(x: ArrayLike, y: ArrayLike, *, number: int | None = None
         if number is None:
             x = arithmetic.mul(x, x)
         else:
-            number = number * number % 2 ** (8 * dtype.itemsize)
-            x = _scalar_like(number, x)
+            number = square = number * number % 2 ** (8 * dtype.itemsize)
+            x = _scalar_like(square, x)
         y = logical.shift_right_logical(y, one)
     return result
 
