@@ -59,7 +59,8 @@ def run(jaxpr: Jaxpr, inputs: Sequence[Any], core: Core, ids: Any = None) -> Run
     values: dict[Any, Any] = dict(zip(jaxpr.invars, inputs, strict=True))
     if core.machine.journal is None:
         for step in plan.steps:
-            yield from _run_step(core, plan, step, values)
+            if not _runs_at_once(core, plan, step, values):
+                yield from _run_in_steps(core, step, values)  # pyright: ignore[reportArgumentType]  # chunks run at once
         return values_of(jaxpr.outvars, values)
     level = core.begins(jaxpr, values, ids)
     for step in plan.steps:
@@ -70,7 +71,8 @@ def run(jaxpr: Jaxpr, inputs: Sequence[Any], core: Core, ids: Any = None) -> Run
             yield STAND
         core.n_calls += 1
         core.call = core.n_calls
-        yield from _run_step(core, plan, step, values)
+        if not _runs_at_once(core, plan, step, values):
+            yield from _run_in_steps(core, step, values)  # pyright: ignore[reportArgumentType]  # chunks run at once
     level.position = len(jaxpr.equations)
     yield STAND
     # What fails leaves it where it is, to be looked at.
@@ -78,21 +80,29 @@ def run(jaxpr: Jaxpr, inputs: Sequence[Any], core: Core, ids: Any = None) -> Run
     return values_of(jaxpr.outvars, values)
 
 
-def _run_step(
-    core: Core, plan: Plan, step: Chunk | Equation, values: dict[Any, Any]
-) -> Generator[Waiting | Stand | None, None, None]:
-    """Run a step of a plan, and add its results to `values`."""
+def _runs_at_once(core: Core, plan: Plan, step: Chunk | Equation, values: dict[Any, Any]) -> bool:
+    """Run a step of a plan in which no other core takes a turn, and add its results to `values`; False for another one."""
     if isinstance(step, Chunk):
         core.source = step.equation.source
         assign(values, step.results, step.run(*values_of(step.operands, values)))
         core.computes(step.cost)
-        return
+        return True
+    rule = AT_ONCE.get(step.primitive)
+    if rule is None:
+        return False
+    core.source = step.source
+    assign(values, step.results, rule(core, step, values_of(step.operands, values), plan))
+    return True
+
+
+def _run_in_steps(
+    core: Core, step: Equation, values: dict[Any, Any]
+) -> Generator[Waiting | Stand | None, None, None]:
+    """Run a step of a plan in which other cores may take turns, and add its results to `values`."""
     operands = values_of(step.operands, values)
     primitive = step.primitive
     core.source = step.source
-    if (rule := AT_ONCE.get(primitive)) is not None:
-        found = rule(core, step, operands, plan)
-    elif (control := IN_STEPS.get(primitive)) is not None:
+    if (control := IN_STEPS.get(primitive)) is not None:
         found = yield from control(core, step, operands)
     else:
         body = called_program(primitive, step.params)
