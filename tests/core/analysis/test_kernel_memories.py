@@ -7,7 +7,7 @@ import pellucid as pl
 from pellucid.analysis import kernel_memories, lens
 from pellucid.errors import ArgumentValueError
 from pellucid.experimental import pallas
-from pellucid.experimental.pallas import BlockSpec, Buffered, pallas_call, tpu
+from pellucid.experimental.pallas import BlockSpec, Buffered, mosaic_gpu, pallas_call, tpu
 from pellucid.introspect.mosaic_text import mosaic_texts
 from tests.introspect import sample_grids as samples
 from tests.introspect.sample_runs import matmul
@@ -137,3 +137,25 @@ def test_a_lens_ties_what_a_pipeline_becomes_to_its_lines():
     # The product of the body is tied to the equation that the jaxpr shows.
     names = dict(zip(jaxpr.equations.id, jaxpr.equations.primitive, strict=True))
     assert "mul" in {jaxpr.strings[names[id]] for id in found}
+
+
+def test_kernels_for_gpus_have_shared_memory_barriers_and_registers():
+    def kernel(x_ref, o_ref, smem, barrier, acc):
+        mosaic_gpu.copy_gmem_to_smem(x_ref, smem, barrier)
+        mosaic_gpu.barrier_wait(barrier)
+        o_ref[...] = smem[...] + acc[...]
+
+    x = np.zeros((64, 128), np.float32)
+    scratch = [
+        mosaic_gpu.SMEM((64, 128), np.float32),
+        mosaic_gpu.Barrier(),
+        mosaic_gpu.ACC((64, 128), np.float32),
+    ]
+    [found] = kernel_memories(mosaic_gpu.kernel(kernel, x, scratch_shapes=scratch), x).kernels
+    assert found.gpu is not None
+    assert (found.gpu.name, found.gpu.shared_bytes, found.refusal) == ("H100", 227 << 10, "")
+    assert [(part.name, part.space, part.bytes) for part in found.parts[:3]] == [
+        ("smem", "shared", 32 << 10),
+        ("barrier", "shared", 8),
+        ("acc", "registers", 32 << 10),
+    ]

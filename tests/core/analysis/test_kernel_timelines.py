@@ -255,3 +255,25 @@ def test_machines_and_nothing_else():
     message = r"machines of the simulator.\n *got ndarray\n *Write pl.viz.timeline"
     with pytest.raises(ArgumentTypeError, match=message):
         machine_timelines([X])
+
+
+def test_copies_of_a_pipeline_have_the_lines_of_their_specs():
+    def body(x_ref, o_ref):
+        o_ref[...] = x_ref[...] * 2
+
+    def kernel(x_ref, o_ref):
+        rows_of_input = BlockSpec((8, 128), lambda i: (i, 0))
+        rows_of_result = BlockSpec((8, 128), lambda i: (i, 0))
+        run = tpu.emit_pipeline(
+            body, grid=(4,), in_specs=[rows_of_input], out_specs=[rows_of_result]
+        )
+        run(x_ref, o_ref)
+
+    anywhere = BlockSpec(memory_space=pallas.ANY)
+    x = np.zeros((32, 128), np.float32)
+    [run] = kernel_timelines(
+        pallas_call(kernel, x, in_specs=[anywhere], out_specs=anywhere), x
+    ).kernels
+    texts = [run.lines[wait.line].text for wait in run.waits]
+    assert any("rows_of_input =" in text for text in texts)
+    assert any("rows_of_result =" in text for text in texts)
