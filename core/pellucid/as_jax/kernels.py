@@ -18,7 +18,7 @@ _PACKAGES = {name.rpartition(".")[0] for name in NAMES}
 _OURS = frozenset(
     [
         "pallas", "pallas.mosaic_gpu", "pallas.tpu", "pallas.triton",
-        *[f"pallas.ops.gpu.{name}" for name in ("attention", "attention_mgpu", "decode_attention", "hopper_matmul_mgpu", "layer_norm", "paged_attention", "rms_norm", "softmax")],
+        *[f"pallas.ops.gpu.{name}" for name in ("attention", "attention_mgpu", "decode_attention", "hopper_matmul_mgpu", "layer_norm", "paged_attention", "ragged_dot_mgpu", "rms_norm", "softmax")],
         *[f"pallas.ops.tpu.{name}" for name in ("all_gather", "flash_attention", "matmul", "megablox", "megablox.gmm", "megablox.ops")],
         "pallas.ops.tpu.paged_attention",
         *[f"pallas.ops.tpu.paged_attention.{name}" for name in ("paged_attention_kernel", "quantization_utils", "util")],

@@ -218,11 +218,19 @@ def product_of_library(dimension=hopper_matmul_mgpu.MatmulDimension.N):
     return functools.partial(hopper_matmul_mgpu.product_by_kernel, config), (a, b)
 
 
+def product_of_groups():
+    """Products of tiles of rows with matrices that a table names, as `ops.gpu.ragged_dot_mgpu` has them."""
+    config = hopper_matmul_mgpu.TuningConfig(64, 64, 64, 3)
+    a, b = numbers((192, 128), BF16), numbers((2, 128, 128), BF16, 1)
+    groups = np.array([1, 0, 1], np.int32)
+    return functools.partial(hopper_matmul_mgpu.product_by_kernel, config), (a, b, groups)
+
+
 OPERATIONS = {
     f.__name__: f
     for f in (
         softmax_product, product_without_swizzle, pipeline_without_swizzle, blocks_without_swizzle, stacked, cumulative,
-        tested, at_positions, added_at_once, attention_of_library, product_of_library,
+        tested, at_positions, added_at_once, attention_of_library, product_of_library, product_of_groups,
     )
 }  # fmt: skip
 OPERATIONS |= {

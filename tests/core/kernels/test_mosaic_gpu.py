@@ -29,7 +29,7 @@ from tests.core.kernels.hopper_threads import THREADS, plain_attention, tiles
 ALL = KERNELS | PRODUCTS | THREADS | OPERATIONS
 SPECIALIZED = {
     "specialized_matmul", "wide_matmul", "specialized_attention", "causal_attention", "attention_of_library",
-    "product_of_library", "product_of_library_by_rows", "buffers_used_again",
+    "product_of_library", "product_of_library_by_rows", "buffers_used_again", "product_of_groups",
 }  # fmt: skip
 
 

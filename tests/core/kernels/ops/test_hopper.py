@@ -8,7 +8,11 @@ import pytest
 import pellucid as pl
 import pellucid.numpy as jnp
 from pellucid.errors import ArgumentTypeError, ArgumentValueError, ShapeError, UnsupportedError
-from pellucid.experimental.pallas.ops.gpu import attention_mgpu, hopper_matmul_mgpu
+from pellucid.experimental.pallas.ops.gpu import (
+    attention_mgpu,
+    hopper_matmul_mgpu,
+    ragged_dot_mgpu,
+)
 from pellucid.experimental.pallas.ops.gpu.hopper_matmul_mgpu import MatmulDimension
 
 BF16 = jnp.bfloat16
@@ -129,3 +133,40 @@ def test_attention_that_is_refused():
         attention_mgpu.TuningConfig(64, 64, 1)
     with pytest.raises(ArgumentValueError, match="all, or none"):
         attention_mgpu.TuningConfig(64, 64, 2, block_q_dq=64)
+
+
+# Groups of rows -----------------------------------------------------------------------------------------------
+
+BLOCKS = {"block_m": 64, "block_n": 64, "block_k": 32, "max_concurrent_steps": 2, "grid_block_n": 1}
+
+
+@pytest.mark.parametrize("sizes", [(70, 0, 30), (64, 64, 0), (1, 2, 3), (0, 0, 0), (0, 100, 28)])
+def test_groups_of_rows(sizes):
+    lhs, rhs = numbers(130, 40), numbers(3, 40, 50, seed=1)
+    sizes = np.array(sizes, np.int32)
+    found = ragged_dot_mgpu.ragged_dot_by_kernel(config(64, 32, 32, 2), lhs, rhs, sizes)
+    expected = pl.lax.ragged_dot(lhs, rhs, sizes, preferred_element_type=np.float32)
+    close(found, expected)
+    close(ragged_dot_mgpu.ragged_dot(lhs, rhs, group_sizes=sizes, **BLOCKS), expected)
+    turned = rhs.transpose(0, 2, 1)
+    found = ragged_dot_mgpu.ragged_dot(lhs, turned, group_sizes=sizes, transpose_rhs=True, **BLOCKS)
+    close(found, expected)
+
+
+def test_groups_of_rows_have_derivatives():
+    lhs, rhs, sizes = numbers(20, 8), numbers(2, 8, 16, seed=1), np.array([5, 12], np.int32)
+    own = functools.partial(ragged_dot_mgpu.ragged_dot, group_sizes=sizes, **BLOCKS)
+    plain = lambda x, y: pl.lax.ragged_dot(x, y, sizes)
+    of = lambda f: pl.grad(lambda *x: jnp.sin(f(*x).astype(np.float32)).sum(), (0, 1))(lhs, rhs)
+    for x, y in zip(of(own), of(plain), strict=True):
+        close(x, y, 5e-2)
+
+
+def test_groups_of_rows_that_are_refused():
+    lhs, rhs, sizes = numbers(20, 8), numbers(2, 8, 16, seed=1), np.array([5, 12], np.int32)
+    with pytest.raises(ShapeError, match="a size for each group"):
+        ragged_dot_mgpu.ragged_dot(lhs, rhs, group_sizes=sizes[:1], **BLOCKS)
+    with pytest.raises(ArgumentTypeError, match="integer sizes"):
+        ragged_dot_mgpu.ragged_dot(lhs, rhs, group_sizes=sizes * 1.0, **BLOCKS)
+    with pytest.raises(ArgumentValueError, match="multiple of 32"):
+        ragged_dot_mgpu.ragged_dot(lhs, rhs, group_sizes=sizes, **{**BLOCKS, "block_n": 40})

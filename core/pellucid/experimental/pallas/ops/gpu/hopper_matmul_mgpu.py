@@ -147,21 +147,22 @@ def plain_product(a: Any, b: Any) -> Any:
     return jnp.matmul(a, b, preferred_element_type=np.float32).astype(a.dtype)
 
 
-def product_by_kernel(config: TuningConfig, a: Any, b: Any) -> Any:
-    """`plain_product` by a kernel for Hopper GPUs."""
-    m, n, dtype = a.shape[0], b.shape[1], a.dtype
+def product_by_kernel(config: TuningConfig, a: Any, b: Any, groups: Any = None) -> Any:
+    """`plain_product` by a kernel for Hopper GPUs. With `groups`, `b` has several matrices, (groups, K, N), and tile `i` of the rows of `a` is multiplied by number `groups[i]`."""
+    m, n, dtype = a.shape[0], b.shape[-1], a.dtype
     rows, columns = config.tile_m, config.tile_n
     along_m = config.wg_dimension == MatmulDimension.M
     # Rows and columns of the tile that both threads have together.
     whole = (2 * rows, columns) if along_m else (rows, 2 * columns)
     # Rows are whole copies, and each array has one tile at least.
     a = padded_to(a, {0: at_least(m, whole[0]), 1: at_least(a.shape[1], config.tile_k, COPIED)})
-    b = padded_to(b, {0: a.shape[1], 1: at_least(n, whole[1], COPIED)})
+    b = padded_to(b, {b.ndim - 2: a.shape[1], b.ndim - 1: at_least(n, whole[1], COPIED)})
     k = a.shape[1]
-    tiles = {"m": -(-a.shape[0] // whole[0]), "n": -(-b.shape[1] // whole[1])}
+    tiles = {"m": -(-a.shape[0] // whole[0]), "n": -(-b.shape[-1] // whole[1])}
     names = ("m", "n") if config.grid_minor_dim == MatmulDimension.N else ("n", "m")
 
-    def body(a_ref: Any, b_ref: Any, o_ref: Any, held: Any) -> None:
+    def body(a_ref: Any, b_ref: Any, *more: Any) -> None:
+        *group_refs, o_ref, held = more
         i, j, own = axis_index("m"), axis_index("n"), axis_index("wg")
         row, column = (own * rows, 0) if along_m else (0, own * columns)
         part = (ds(row, rows), ds(column, columns))
@@ -185,13 +186,19 @@ def product_by_kernel(config: TuningConfig, a: Any, b: Any) -> Any:
         delay = 1 if config.max_concurrent_steps > 1 else 0
         block = functools.partial(BlockSpec, delay_release=delay)
         of_a, of_b = swizzle_of(config.tile_k), swizzle_of(columns)
+        # The matrix of a tile's group, if there are several.
+        which = tuple([ref[i] for ref in group_refs])
         emit_pipeline_warp_specialized(
             step,
             grid=(-(-k // config.tile_k),),
             memory_registers=40,
             in_specs=[
                 block((whole[0], config.tile_k), lambda t: (i, t), transforms=of_a),
-                block((config.tile_k, whole[1]), lambda t: (t, j), transforms=of_b),
+                block(
+                    (*[None] * len(which), config.tile_k, whole[1]),
+                    lambda t: (*which, t, j),
+                    transforms=of_b,
+                ),
             ],
             max_concurrent_steps=config.max_concurrent_steps,
             wg_axis="wg",
@@ -201,7 +208,7 @@ def product_by_kernel(config: TuningConfig, a: Any, b: Any) -> Any:
 
     call = gpu_kernel(
         body,
-        shaped_array((a.shape[0], b.shape[1]), dtype),
+        shaped_array((a.shape[0], b.shape[-1]), dtype),
         grid=tuple([tiles[name] for name in names]),
         grid_names=names,
         num_threads=3,
@@ -209,7 +216,8 @@ def product_by_kernel(config: TuningConfig, a: Any, b: Any) -> Any:
         scratch_types=[MemorySpace.SMEM((2, rows, columns), dtype, transforms=swizzle_of(columns))],
         kernel_name="hopper_matmul",
     )
-    return call(a, b)[:m, :n]
+    found = call(a, b) if groups is None else call(a, b, groups)
+    return found[:m, :n]
 
 
 def at_least(n: int, least: int, step: int = 1) -> int:
