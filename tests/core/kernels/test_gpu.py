@@ -18,6 +18,7 @@ from pellucid.errors import (
 from pellucid.experimental import pallas
 from pellucid.experimental.pallas import mosaic_gpu as gpu, tpu
 from pellucid.kernels.simulator.call import recorded
+from tests.core.kernels import hopper_threads
 
 F32 = np.float32
 SIMULATED = gpu.InterpretParams(detect_races=True)
@@ -424,10 +425,14 @@ def test_threads_that_wait_for_each_other_are_simulated_unasked():
     np.testing.assert_array_equal(handing()(x), x)
 
 
-def test_threads_that_wait_are_not_simulated_on_gpus_unasked():
-    x = numbers(8, 16)
-    with pytest.raises(UnsupportedError, match="not lowered for cuda"):
-        pl.jit(handing()).trace(x).lower(lowering_platforms=("cuda",))
+def test_threads_that_wait_are_a_kernel_on_gpus_and_simulated_on_cpus_only():
+    function, args = hopper_threads.handed_over()
+    lowered = lambda platform: pl.jit(function).trace(*args).lower(lowering_platforms=(platform,))
+    text = lowered("cuda").as_text()
+    assert "mosaic_gpu_v2" in text
+    assert "callback" not in text
+    with pytest.raises(UnsupportedError, match="not lowered for tpu"):
+        lowered("tpu")
 
 
 @pytest.mark.parametrize("interpret", WAYS)
