@@ -30,8 +30,10 @@ from pellucid._machine.checks.guard import guard
 from pellucid._machine.higher_order.calls import Defined, Jit, JitParams, jit_p
 from pellucid._machine.higher_order.jitted import jit
 from pellucid._machine.ir import (
+    Avals,
     ClosedJaxpr,
     DebugInfo,
+    ShapedArray,
     Shown,
     Values,
     abstract_ref,
@@ -40,7 +42,16 @@ from pellucid._machine.ir import (
 )
 from pellucid._machine.primitives import zeros
 from pellucid._machine.refs.access import get, set as write
-from pellucid._machine.tracing import bind, is_reference, name_of, source_of, type_of, types_of
+from pellucid._machine.tracing import (
+    bind,
+    context,
+    is_reference,
+    name_of,
+    source_of,
+    type_of,
+    types_of,
+    unchecked_axes,
+)
 from pellucid._machine.transforms import (
     LIVE,
     argument_paths,
@@ -120,6 +131,32 @@ class KernelCallParams(NamedTuple):
         return JitParams(self.name, self.jaxpr)
 
 
+def vary_jointly(avals: Avals, types: tuple[Any, Any]) -> tuple[Any, Any]:
+    """(types of results, effects) of a call whose program's types say nothing of axes: results vary over those of all operands."""
+    results, effects = types
+    axes = frozenset[Any]().union(*[a.varying for a in avals if type(a) is ShapedArray])
+    if not axes:
+        return results, effects
+    return tuple([r.update(varying=axes) if type(r) is ShapedArray else r for r in results]), effects  # fmt: skip
+
+
+class PositionCall(Jit):
+    """A call of what a kernel, or a derivative of it, computes at one position within `shard_map`.
+
+    Its program holds references' contents, of which it isn't known over which axes they vary before all is written to them. So its types
+    say nothing of that: operands are cast to vary over the same axes, and results vary over these.
+    """
+
+    name = "position_call"
+    varies_jointly = True
+
+    def types(self, avals, params):
+        return vary_jointly(avals, super().types(avals, params))
+
+
+position_p = PositionCall()
+
+
 class SmoothCall(Jit):
     """A call of what a kernel computes with zeros beyond the edges of arrays.
 
@@ -127,9 +164,14 @@ class SmoothCall(Jit):
     """
 
     name = "smooth_call"
+    varies_jointly = True
+
+    def types(self, avals, params):
+        return vary_jointly(avals, super().types(avals, params))
 
     def transpose(self, cotangents, operands, params):
-        transposed = functools.partial(jit_p.transpose, operands=operands, params=params)
+        call = position_p if context.checked_axes else jit_p
+        transposed = functools.partial(call.transpose, operands=operands, params=params)
         return masked_pass(transposed, cotangents, [LIVE] * len(cotangents))
 
 
@@ -140,6 +182,14 @@ class KernelCall(Shown, Defined[KernelCallParams]):
     """A kernel over a grid."""
 
     name = "pallas_call"
+    varies_jointly = True
+
+    @property
+    def definition(self) -> Any:
+        return position_p if context.checked_axes else jit_p
+
+    def types(self, avals, params):
+        return vary_jointly(avals, super().types(avals, params))
 
     def printed_params(self, equation):
         kernel = equation.params.kernel
@@ -288,6 +338,13 @@ def pallas_call(
     return jit(run, inline=True)
 
 
+def _without_axes(operands: Values) -> list[Any]:
+    """The types of operands, without the axes over which they vary."""
+    return [
+        a.update(varying=frozenset()) if type(a) is ShapedArray else a for a in types_of(operands)
+    ]
+
+
 class KernelDescription(NamedTuple):
     """The user's specification of a kernel and its grid."""
 
@@ -324,16 +381,18 @@ class KernelDescription(NamedTuple):
 
     def __call__(self, *args: Any) -> Any:
         kernel, operands, out_tree, written = self._kernel(args)
-        avals, debug = types_of(operands), DebugInfo("pallas_call", self.name)
+        avals, debug = _without_axes(operands), DebugInfo("pallas_call", self.name)
         simulator = self.simulator
         if simulator is None and waits_for_threads(kernel):
             simulator = GpuInterpretParams(detect_races=True)
         if simulator is not None:
             return self._simulated(kernel, simulator, operands, out_tree, written)
-        program, consts = stage_open(kernel.run, avals, debug)
+        with unchecked_axes():
+            program, consts = stage_open(kernel.run, avals, debug)
         smooth = None
         if kernel.has_edges:
-            smooth, same = stage_open(functools.partial(kernel.run, edge=zeros), avals, debug)
+            with unchecked_axes():
+                smooth, same = stage_open(functools.partial(kernel.run, edge=zeros), avals, debug)
             # One list of operands serves both programs, so they must have the same constants.
             smooth = smooth if [*map(id, same)] == [*map(id, consts)] else None
         params = KernelCallParams(program, kernel, self.name, smooth)
@@ -367,7 +426,7 @@ class KernelDescription(NamedTuple):
         written: Values,
     ) -> Any:
         """The results of a call that the simulator runs."""
-        avals, debug = types_of(operands), DebugInfo("pallas_call", self.name)
+        avals, debug = _without_axes(operands), DebugInfo("pallas_call", self.name)
         n = len(kernel.results)
 
         def plain(*operands: Any) -> Values:
@@ -376,10 +435,12 @@ class KernelDescription(NamedTuple):
         # What waits for other threads has no program on values.
         own = None if waits_for_threads(kernel) else plain
         run = functools.partial(late("simulator of kernels"), kernel, simulator, own)
-        program, consts = stage_open(lambda *xs: run(xs), avals, debug)
+        with unchecked_axes():
+            program, consts = stage_open(lambda *xs: run(xs), avals, debug)
         smooth = None
         if kernel.has_edges and not has_copies(kernel.body.jaxpr):
-            smooth, more = stage_open(plain, avals, debug)
+            with unchecked_axes():
+                smooth, more = stage_open(plain, avals, debug)
             smooth = None if consts or more else smooth
         # Where nothing runs beside it, the kernel is what debuggers step through.
         is_own = not has_copies(kernel.body.jaxpr)
@@ -421,7 +482,7 @@ class KernelDescription(NamedTuple):
         bounds = [n for n in sizes if not isinstance(n, int)]
         grid = tuple([n if isinstance(n, int) else None for n in sizes])
         mapped: list[list[BlockMapping]] = []
-        scalar_refs = [abstract_ref(a.strip_weak_type()) for a in types_of(scalars)]
+        scalar_refs = [abstract_ref(a.strip_weak_type()) for a in _without_axes(scalars)]
         in_avals = [a.strip_weak_type() for a in types_of(inputs)]
         # `mapped` gets two lists, one mapping per input and one per result.
         for kind, specs, tree, avals in (
@@ -603,7 +664,8 @@ class KernelDescription(NamedTuple):
         avals = [*[INDEX] * (len(grid) + n_dynamic), *refs]
         # In front of the function's arguments are the position and bounds, after them is the failure.
         names = lambda: [*[""] * (len(grid) + n_dynamic), *self._argument_names(trees), ""]
-        with programs_of_kernel():
+        # What is written to references isn't known yet, so that types say nothing of axes (`PositionCall`).
+        with programs_of_kernel(), unchecked_axes():
             debug = DebugInfo("pallas_call", source_of(self.function, self.name), names)
             body, consts = stage_open(run, avals, debug)
         arrays = [x for x in consts if not isinstance(x, np.ndarray) and not is_reference(x)]

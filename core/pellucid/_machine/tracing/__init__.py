@@ -16,6 +16,7 @@ from .current import (
     named_scope,
     plumbing,
     unbound_axes,
+    unchecked_axes,
     use_facts,
     use_lineage,
     use_source,

@@ -277,6 +277,19 @@ def unbound_axes() -> Generator[None]:
         _named_axes.set_local(key)
 
 
+@contextlib.contextmanager
+def unchecked_axes() -> Generator[None]:
+    """Context manager in which types don't record over which axes values vary; the axes stay in scope."""
+    outer = context.checked_axes, context.unify
+    key = _named_axes.swap_local((tuple(context.axes.items()), frozenset()))
+    context.checked_axes, context.unify = frozenset(), None
+    try:
+        yield
+    finally:
+        context.checked_axes, context.unify = outer
+        _named_axes.set_local(key)
+
+
 class bound_axes:
     """Context manager that binds named `axes` (name to size).
 

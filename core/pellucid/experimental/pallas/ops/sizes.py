@@ -7,6 +7,8 @@ from typing import Any
 
 import pellucid.numpy as jnp
 from pellucid._machine.base import ArgumentValueError
+from pellucid._machine.primitives import vary
+from pellucid._machine.tracing import type_of
 from pellucid.kernels.inside import align_to, next_power_of_2
 
 
@@ -19,6 +21,14 @@ def padded_to(x: Any, sizes: Mapping[int, int]) -> Any:
     """`x` with zeros behind, so that its length along each axis of `sizes` is a multiple of the size."""
     widths = [(0, align_to(n, sizes.get(i, 1)) - n) for i, n in enumerate(x.shape)]
     return jnp.pad(x, widths) if any(after for _, after in widths) else x
+
+
+def vary_alike(*operands: Any) -> list[Any]:
+    """Operands of a function with a derivative of its own, cast within `shard_map` to vary over the same axes: cotangents of those that
+    are the same along an axis are summed there.
+    """
+    axes = frozenset[Any]().union(*[type_of(x).varying for x in operands if x is not None])
+    return [x if x is None else vary(x, axes) for x in operands]
 
 
 def check_blocks(caller: str, sizes: Mapping[str, Any]) -> None:

@@ -35,7 +35,7 @@ from pellucid.experimental.pallas.ops.online_softmax import (
     nothing_seen,
     wide,
 )
-from pellucid.experimental.pallas.ops.sizes import check_blocks, fitted, padded_to
+from pellucid.experimental.pallas.ops.sizes import check_blocks, fitted, padded_to, vary_alike
 from pellucid.kernels.grid import program_id
 from pellucid.kernels.kernel_call import pallas_call
 from pellucid.kernels.specs import BlockSpec
@@ -164,7 +164,7 @@ def mha(
     ids = () if segment_ids is None else (jnp.asarray(segment_ids),)
     if return_residuals:
         return _forward(setting, block_sizes, q, k, v, *ids)
-    return _mha(setting, block_sizes, backward_pass_impl, q, k, v, *ids)
+    return _mha(setting, block_sizes, backward_pass_impl, *vary_alike(q, k, v, *ids))
 
 
 def _check(q: Any, k: Any, v: Any, segment_ids: Any) -> None:

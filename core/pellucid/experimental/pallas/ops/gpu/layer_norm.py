@@ -11,6 +11,7 @@ from pellucid._machine.higher_order.jitted import jit
 from pellucid._machine.ir import shaped_array
 from pellucid._machine.transforms.gradient import vjp
 from pellucid.experimental.pallas.ops.online_softmax import wide
+from pellucid.experimental.pallas.ops.sizes import vary_alike
 from pellucid.kernels.kernel_call import pallas_call
 from pellucid.kernels.triton.language import CompilerParams
 
@@ -47,7 +48,8 @@ def layer_norm(
     check_backward("layer_norm", backward_pass_impl)
     if not x.size:
         return x
-    return _layer_norm(num_warps, num_stages, eps, backward_pass_impl, interpret, x, weight, bias)
+    operands = vary_alike(x, weight, bias)
+    return _layer_norm(num_warps, num_stages, eps, backward_pass_impl, interpret, *operands)
 
 
 def layer_norm_forward(

@@ -34,6 +34,7 @@ from pellucid.experimental.pallas.ops.sizes import (
     check_divides,
     fitted,
     padded_to,
+    vary_alike,
 )
 from pellucid.kernels.grid import num_programs, program_id
 from pellucid.kernels.kernel_call import pallas_call
@@ -174,7 +175,7 @@ def flash_attention(
         )
     setting = _Setting(Logits(sm_scale), causal, sizes, ab is not None, segment_ids is not None)
     ids = [] if segment_ids is None else [jnp.asarray(x) for x in segment_ids]
-    return _flash(setting, q, k, v, *([] if ab is None else [ab]), *ids)
+    return _flash(setting, *vary_alike(q, k, v, *([] if ab is None else [ab]), *ids))
 
 
 def _check(q: Any, k: Any, v: Any, ab: Any, segment_ids: Any) -> None:

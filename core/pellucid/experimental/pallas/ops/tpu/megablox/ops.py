@@ -12,6 +12,7 @@ import pellucid.numpy as jnp
 from pellucid._machine.base import dtypes
 from pellucid._machine.higher_order.custom_vjp import custom_vjp
 from pellucid._machine.higher_order.jitted import jit
+from pellucid.experimental.pallas.ops.sizes import vary_alike
 
 # The package shows the function of this name in the place of the module.
 _kernels = importlib.import_module("pellucid.experimental.pallas.ops.tpu.megablox.gmm")
@@ -43,14 +44,8 @@ def gmm(
     """
     dtype = dtypes.check_user_dtype(preferred_element_type, "gmm")
     setting = (dtype, tiling, bool(transpose_rhs))
-    return _gmm(
-        setting,
-        jnp.asarray(lhs),
-        jnp.asarray(rhs),
-        jnp.asarray(group_sizes),
-        group_offset,
-        existing_out,
-    )
+    arrays = [jnp.asarray(x) for x in (lhs, rhs, group_sizes)]
+    return _gmm(setting, *vary_alike(*arrays, group_offset, existing_out))
 
 
 def _result(

@@ -36,7 +36,12 @@ from pellucid.experimental.pallas.ops.online_softmax import (
     for_backward,
     wide,
 )
-from pellucid.experimental.pallas.ops.sizes import check_blocks, check_divides, padded_to
+from pellucid.experimental.pallas.ops.sizes import (
+    check_blocks,
+    check_divides,
+    padded_to,
+    vary_alike,
+)
 from pellucid.experimental.pallas.ops.tpu.tiles import (
     Visit,
     forward,
@@ -515,6 +520,7 @@ class SplashAttentionKernel:
             return result, (lse,)
         given = (self.fwd_mask_info, self.dq_mask_info, self.dkv_mask_info)
         infos = tuple([None if x is None else x[:5] for x in given])
+        q, k, v, sinks = vary_alike(q, k, v, sinks)
         return _splash(setting, infos, q, k, v, ids, sinks)
 
     def manual_sharding_spec(self, sharding: NamedSharding) -> SplashAttentionKernel:
