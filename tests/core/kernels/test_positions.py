@@ -65,3 +65,23 @@ def test_values_and_gradients_are_those_of_the_whole(name, check_vma):
     )
     for x, y in zip(found, expected, strict=True):
         np.testing.assert_allclose(x, y, rtol=1e-3, atol=1e-3)
+
+
+def test_references_that_hold_what_differs_between_positions():
+    """By its type a reference's content is the same along an axis; gradients through one that isn't would be sums."""
+    mesh = pl.make_mesh((4,), ("x",), (pl.sharding.AxisType.Auto,))
+
+    def triple(x, begin):
+        ref = pl.new_ref(begin(jnp.zeros(x.shape)))
+        ref[...] += x * 3
+        return ref[...]
+
+    def over(begin):
+        return pl.shard_map(lambda x: triple(x, begin), mesh=mesh, in_specs=P("x"), out_specs=P("x"))  # fmt: skip
+
+    x = np.arange(16, dtype=np.float32)
+    np.testing.assert_array_equal(over(lambda z: z)(x), 3 * x)
+    with pytest.raises(pl.errors.EffectsError, match="differs along 'x'"):
+        pl.grad(lambda x: over(lambda z: z)(x).sum())(x)
+    varying = over(lambda z: pl.lax.pcast(z, ("x",), to="varying"))
+    np.testing.assert_array_equal(pl.grad(lambda x: varying(x).sum())(x), np.full(16, 3))

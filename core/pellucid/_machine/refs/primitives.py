@@ -446,6 +446,7 @@ class Write(Shown, OfReference[P]):
         Raises: EffectsError for a differentiated value if the reference is differentiable, but has no tangent.
         """
         if type(tangents[0]) is not Zero:
+            self._check_axes(type_of(primals[0]), type_of(primals[1]))
             return instantiate(tangents[1])
         if type(tangents[1]) is Zero or not type_of(primals[0]).is_differentiable:
             return None
@@ -455,6 +456,20 @@ class Write(Shown, OfReference[P]):
             do="Write `lax.stop_gradient(value)`, return the value as auxiliary data, make the reference inside the "
             "differentiated function, or of `kind='no_grad_no_remat'`.",
         )
+
+    def _check_axes(self, ref: Any, new: Any) -> None:
+        """Raise EffectsError for a value that varies over axes of `shard_map` along which the reference's content is the same by its type.
+
+        What is read of it would be cast to vary, so that cotangents were summed over these axes.
+        """
+        axes = new.varying - ref.inner_aval.varying
+        if axes:
+            names = ", ".join(map(repr, sorted(axes)))
+            raise EffectsError(
+                f"`{self.name}`: a value that differs along {names} can't be written to a reference whose content doesn't, where they are differentiated.",
+                got=f"{ref.text()}, value {new.text()}",
+                do=f"Make it of a value that differs there: `new_ref(lax.pcast(x, ({names},), to='varying'))`.",
+            )
 
     def jvp(self, primals, tangents, params):
         tangent = self.tangent(primals, tangents)
