@@ -244,7 +244,7 @@ def ladder(
     names = ["", *transformations]
     for transformation in transformations:
         rung = jaxpr_program(
-            transform_program(jaxpr, transformation, batch_size), name=name, key=f"{name}:{transformation}",
+            transform_program(jaxpr, transformation, batch_size, len(closed.consts)), name=name, key=f"{name}:{transformation}",
             origin=Made(transformation, base),
         )  # fmt: skip
         links.append(link(first, rung, transformation))
@@ -259,12 +259,18 @@ def ladder(
     )  # fmt: skip
 
 
-def transform_program(jaxpr: Jaxpr, transformation: str, batch_size: int = 8) -> Jaxpr:
-    """Applies one of `TRANSFORMATIONS` to a program without constants."""
+def transform_program(
+    jaxpr: Jaxpr, transformation: str, batch_size: int = 8, n_constants: int = 0
+) -> Jaxpr:
+    """Applies one of `TRANSFORMATIONS` to a program without constants, whose first `n_constants` inputs are values from
+    outside: these have no tangents and no batch.
+    """
+    is_argument = [i >= n_constants for i in range(len(jaxpr.invars))]
+    arguments = list(zip(jaxpr.in_avals, is_argument, strict=True))
     if transformation == "vmap":
-        dims = [0 if hasattr(aval, "shape") else None for aval in jaxpr.in_avals]
+        dims = [0 if hasattr(aval, "shape") and given else None for aval, given in arguments]
         return batch_jaxpr(jaxpr, BatchAxis(batch_size), dims, True).program.jaxpr
-    nonzero = [is_differentiable(aval) for aval in jaxpr.in_avals]
+    nonzero = [is_differentiable(aval) and given for aval, given in arguments]
     if transformation == "jvp":
         return jvp_jaxpr(jaxpr, nonzero, False).program.jaxpr
     linear = linearize_jaxpr(jaxpr, nonzero).linear.jaxpr

@@ -240,3 +240,18 @@ def test_diff_matches_what_is_the_same():
     other = analysis.diff(lambda x: lax.sin(x), lambda x: lax.cos(x), 1.0)
     assert other.matches is None
     assert (other.before.key, other.after.key) == ("before", "after")
+
+
+def test_a_ladder_varies_arguments_and_not_values_from_outside() -> None:
+    """A function with its own derivative may use such a value, of which it has none."""
+    outside = pl.numpy.arange(6.0)
+
+    @pl.custom_vjp
+    def scaled(x):
+        return (x * outside).sum()
+
+    scaled.defvjp(lambda x: (scaled(x), None), lambda _, g: (g * outside,))
+    record = pl.analysis.ladder(
+        lambda x: scaled(x) * outside.sum(), np.ones(6, np.float32), transformations=("linearize",)
+    )
+    assert record.transformations == ["", "linearize"]
