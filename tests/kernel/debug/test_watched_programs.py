@@ -235,3 +235,15 @@ def test_programs_of_tools_are_not_searched(monkeypatch) -> None:
         monkeypatch.setattr(DebugSession, "of_program", None)
         wait_for_devices()
         pl.analysis.array_values(jnp.array([1.0, np.nan]))
+
+
+@pytest.mark.parametrize("function", [jnp.var, jnp.std, pl.nn.standardize])
+def test_numbers_that_a_program_fills_arrays_with_stop_nothing(function) -> None:
+    """Such as the NaN from which functions choose where a result has none."""
+    x = np.ones((2, 4), np.float32)
+    with watching("isnan") as reasons:
+        pl.jit(lambda x: function(x, axis=-1))(x)
+    assert not reasons
+    assert pl.debugger.find(lambda x: function(x, axis=-1), pl.debugger.isnan)(x) is None
+    found = pl.debugger.find(lambda x: x + jnp.full(4, np.nan), pl.debugger.isnan)(x)
+    assert "add" in str(found)

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from pellucid._machine.base import ArgumentTypeError
-from pellucid._machine.ir import Equation, Results, ShapedArray
+from pellucid._machine.ir import Equation, Literal, Results, ShapedArray
 from pellucid._machine.primitives.logical import bitwise_or, ne, select_n_p
 from pellucid._machine.primitives.movement import reshape
 from pellucid._machine.primitives.reduction import reduce_or
@@ -22,7 +22,14 @@ UNDEFINED = frozenset({"undefined", "steps"})
 
 
 def is_watched(equation: Equation) -> bool:
-    """Whether the results of an equation are values of the user's computation."""
+    """Whether the results of an equation are values of the user's computation.
+
+    An array filled with a number of the program isn't: it is found where an operation takes from it.
+    """
+    if equation.primitive.traits.kind == "movement" and all(
+        type(a) is Literal for a in equation.operands
+    ):
+        return False
     return equation.lineage is None or equation.lineage.transformation not in UNDEFINED
 
 
