@@ -28,7 +28,7 @@ from .hlo import module_of
 from .layouts import DeclaredMesh, ValueLayout, meshes_in, size_of
 from .peak import estimated_peak_bytes
 from .programs import with_costs
-from .propagation import ModuleValue, Propagation, propagate
+from .propagation import Propagation, propagate
 from .sites import SiteValues
 from .uncounted import Uncounted, crossed_dims
 from .uneven_cuts import uneven_cuts_of
@@ -300,14 +300,13 @@ class _Writer:
                 zip([*program.constvars, *program.invars, *made], numbers, strict=True)
             )
             for equation in program.equations:
-                is_sort = equation.primitive.traits.kind == "reduction"
-                if self.values.row(equation.id) in planned and not is_sort:
+                # Sorts are of this kind; reductions cross no dimension.
+                may_sort = equation.primitive.traits.kind == "reduction"
+                if self.values.row(equation.id) in planned and not may_sort:
                     continue
                 for operand, dims in zip(equation.operands, crossed_dims(equation), strict=True):
-                    number = number_of.get(operand, -1)  # type: ignore[call-overload]
-                    values: Sequence[ModuleValue] = (
-                        self.propagation.values[number] if number >= 0 else ()
-                    )
+                    number: int = number_of.get(operand, -1)  # type: ignore[call-overload]
+                    values = self.propagation.values[number] if number >= 0 else []
                     if values and any(self.is_cut(values[0].layout, d) for d in dims):
                         yield Uncounted(equation.primitive.name, user_frame(equation.source))
                         break

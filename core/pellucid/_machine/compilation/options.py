@@ -81,7 +81,7 @@ def overrides(
 
     `calls` is the maximum number of calls of any one function of the program. `largest_contraction` is the maximum
     number of products in one matrix multiplication, including its batch; infinite if one is in a loop. `is_brief`
-    says that nothing but the time to compile counts (`lowering/brief_programs.py`).
+    says that nothing but the time to compile counts (`lowering/brief_programs.py`), which the old emitters shorten.
     """
     chosen = {}
     if platform == "cpu" and calls >= _MIN_KEPT_CALLS:
@@ -90,7 +90,7 @@ def overrides(
         chosen["xla_cpu_opt_preset"] = "CPU_OPT_PRESET_FAST_COMPILE"
     if platform == "cpu" and 0 < largest_contraction <= _MAX_SMALL_CONTRACTION:
         chosen["xla_cpu_experimental_ynn_fusion_type"] = _YNNPACK_WITHOUT_CONTRACTIONS
-    if platform == "cpu" and is_brief:
+    if platform == "cpu" and is_brief and HAS_OLD_EMITTERS:
         chosen["xla_backend_optimization_level"] = 0
         chosen["xla_cpu_use_fusion_emitters"] = False
     if config.disable_most_optimizations.value:
