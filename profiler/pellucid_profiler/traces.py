@@ -16,15 +16,21 @@ import pellucid as pl
 from pellucid.introspect import recording
 from pellucid.introspect.errors import ArgumentValueError, UnsupportedError
 from pellucid.introspect.recording import Annotation
-from pellucid_profiler import recorder
 from pellucid_profiler.chrome_trace import chrome_trace
 from pellucid_profiler.files import local_folder, write_file
 from pellucid_profiler.perfetto import save_perfetto
+from pellucid_profiler.recorder import (
+    NamedStep,
+    Profile,
+    RecordingStateError,
+    recording_options,
+    subprocesses,
+)
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
-_traces: list[tuple[recorder.Profile, Path, str, bool]] = []
+_traces: list[tuple[Profile, Path, str, bool]] = []
 """The trace being recorded, at most one: (profile, directory, session name, whether to write a Perfetto trace)."""
 _servers: list[Any] = []
 
@@ -53,8 +59,8 @@ def start_trace(
         )
     log_dir = local_folder(log_dir)
     if profiler_options is None:
-        profiler_options = recorder.recording_options(programs=True)
-    profile = recorder.Profile(options=profiler_options).__enter__()
+        profiler_options = recording_options(programs=True)
+    profile = Profile(options=profiler_options).__enter__()
     _traces.clear()  # drop a trace that couldn't be written
     _traces.append((profile, log_dir, profiler_options.session_id, create_perfetto_trace))
 
@@ -76,7 +82,7 @@ def stop_trace() -> None:
     ['.pb']
     """
     if not _traces:
-        raise recorder.RecordingStateError(
+        raise RecordingStateError(
             "no trace is being recorded.", do="Begin one with `pl.profiler.start_trace(log_dir)`."
         )
     profile, log_dir, name, is_perfetto = _traces[-1]
@@ -121,7 +127,7 @@ class TraceAnnotation(Annotation):
     """
 
 
-class StepTraceAnnotation(recorder.NamedStep):
+class StepTraceAnnotation(NamedStep):
     """Context manager around one training step, numbered by `step_num`; XProf groups a recording by these steps.
 
     >>> with StepTraceAnnotation("train", step_num=1):
@@ -149,14 +155,14 @@ def annotate_function(
     return call_annotated
 
 
-def guided_options(recorded: recorder.Profile) -> dict[str, bytes]:
+def guided_options(recorded: Profile) -> dict[str, bytes]:
     """Compiler options that let XLA schedule operations by the costs measured in a session.
 
     Pass them as `pl.jit(function, compiler_options=...)` for the function that was recorded.
 
     Raises: UnsupportedError for a session without costs that XLA can use; only those of GPUs have them.
 
-    >>> with recorder.profile() as session:
+    >>> with pl.profiler.profile() as session:
     ...     y = pl.jit(jnp.sin)(1.0)
     >>> guided_options(session)  # doctest: +IGNORE_EXCEPTION_DETAIL
     Traceback (most recent call last):
@@ -243,10 +249,10 @@ def register_subprocess(pid: int, port: int) -> Callable[[], None]:
             got=str(error),
             do=f"Call `pl.profiler.start_server({port})` there first.",
         ) from None
-    recorder.subprocesses.add(pid)
+    subprocesses.add(pid)
 
     def unregister() -> None:
-        recorder.subprocesses.discard(pid)
+        subprocesses.discard(pid)
         end()
 
     return unregister

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import importlib.util
 import sys
 import threading
@@ -14,19 +15,47 @@ After = Callable[[ModuleType], None]
 
 
 class DeferredModule(ModuleType):
-    """A module whose code hasn't run yet. It has what the import system sets, and runs when another name is asked."""
+    """A module whose code hasn't run yet. It has what the import system sets, and runs when another name is asked, set or deleted."""
+
+    def __getattribute__(self, name: str) -> Any:
+        if name in (
+            "__dict__",
+            "__doc__",
+        ):  # which the import system has set, but not as the code does
+            run(self)
+        return ModuleType.__getattribute__(self, name)
 
     def __getattr__(self, name: str) -> Any:
-        is_of_imports = name.startswith("__") and name != "__all__"
-        if not is_of_imports:
+        if not _is_of_imports(name):
             run(self)
             if not isinstance(self, DeferredModule):
                 return getattr(self, name)
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
 
+    def __setattr__(self, name: str, value: Any) -> None:
+        is_part = value is sys.modules.get(
+            f"{self.__package__}.{name}"
+        )  # which the import system sets
+        if not _is_of_imports(name) and not is_part:
+            run(self)
+        ModuleType.__setattr__(self, name, value)
+
+    def __delattr__(self, name: str) -> None:
+        if not _is_of_imports(name):
+            run(self)
+        ModuleType.__delattr__(self, name)
+
+    def __reduce__(self) -> Any:
+        return importlib.import_module, (self.__name__,)
+
     def __dir__(self) -> list[str]:
         run(self)
         return sorted(vars(self)) if isinstance(self, DeferredModule) else dir(self)
+
+
+def _is_of_imports(name: str) -> bool:
+    """Whether a name is one that the import system asks and sets."""
+    return name.startswith("__") and name != "__all__"
 
 
 _waiting: dict[ModuleType, tuple[ModuleSpec, After]] = {}

@@ -200,7 +200,8 @@ def _spec(name: str, served: str) -> importlib.machinery.ModuleSpec:
     module = importlib.import_module(served)
     if name.startswith("jax") and not name.startswith("jax._src"):
         module.__name__ = name
-        relabel(module, name)
+        if not isinstance(module, deferred.DeferredModule):  # whose names are given when it runs
+            relabel(module, name)
     if type(module) is ModuleType:
         module.__class__ = _Recorded
     kind = _ServedMain if _is_program(module) else _Served

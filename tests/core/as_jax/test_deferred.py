@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
+import pickle
 import subprocess
 import sys
 import threading
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
+import cloudpickle
 import pytest
 
 from pellucid.as_jax.deferred import DeferredModule, defer
@@ -47,14 +51,29 @@ import pellucid_profiler.session
 assert jax.profiler.Session is pellucid_profiler.session.Session and jax.profiler.Session.__module__ == "jax.profiler"
 """
 
+TRACES = """
+import jax, pellucid_profiler.traces
+assert jax.profiler.trace is pellucid_profiler.traces.trace
+"""
 
-@pytest.mark.parametrize("program", [WITH_JAX, BEFORE, PART], ids=["with jax", "before", "part"])
+PROGRAMS = {"with jax": WITH_JAX, "before": BEFORE, "part": PART, "traces": TRACES}
+
+
+@pytest.mark.parametrize("program", PROGRAMS.values(), ids=PROGRAMS)
 def test_the_profiler_runs_when_it_is_used(program: str) -> None:
     start = "" if program == BEFORE else "import pellucid.as_jax; pellucid.as_jax.install()\n"
     done = subprocess.run(
         [sys.executable, "-c", start + program], capture_output=True, text=True, check=False
     )
     assert done.returncode == 0, done.stderr
+
+
+def test_parts_of_the_profiler_import_parts() -> None:
+    """A part that is imported first and asks the package would run it before it has its own names."""
+    for part in (Path(__file__).parents[3] / "profiler/pellucid_profiler").rglob("*.py"):
+        nodes = [*ast.walk(ast.parse(part.read_text("utf-8")))]
+        asked = [n.module for n in nodes if isinstance(n, ast.ImportFrom) and not n.level]
+        assert "pellucid_profiler" not in asked, part.name
 
 
 @pytest.fixture
@@ -106,3 +125,32 @@ def test_an_error_is_raised_each_time(folder: Path) -> None:
 def test_a_module_that_is_not_installed_is_not_deferred() -> None:
     defer("of_test_nowhere", lambda _: None)
     assert "of_test_nowhere" not in sys.modules
+
+
+def test_what_is_set_before_the_code_runs_stays(folder: Path) -> None:
+    """As when a program replaces `jax.profiler.trace` before anything else asks for the module."""
+    module, seen = _deferred(folder, "of_test_set", "first = 1\nlast = 7\n")
+    setattr(module, "last", 8)  # the type of modules has no such name
+    assert (module.first, module.last) == (1, 8)
+    assert seen == [module]
+
+
+def test_a_name_is_deleted_from_what_the_code_makes(folder: Path) -> None:
+    module, _ = _deferred(folder, "of_test_deleted", "first = 1\nlast = 7\n")
+    delattr(module, "last")
+    assert not hasattr(module, "last")
+    assert module.first == 1
+
+
+@pytest.mark.parametrize("ask", [vars, lambda module: {"last": module.__doc__}])
+def test_its_names_and_its_page_are_those_of_its_code(folder: Path, ask: Any) -> None:
+    module, _ = _deferred(folder, "of_test_shown", '"""A page."""\nlast = "A page."\n')
+    del sys.modules["of_test_shown"]
+    assert ask(module)["last"] == "A page."
+
+
+def test_it_is_pickled_by_its_name(folder: Path) -> None:
+    module, seen = _deferred(folder, "of_test_sent", "last = 7\n")
+    assert pickle.loads(cloudpickle.dumps(module)) is module
+    assert not seen
+    assert pickle.loads(cloudpickle.dumps(lambda: module))().last == 7
