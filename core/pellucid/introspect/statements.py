@@ -6,8 +6,8 @@ import ast
 import bisect
 import linecache
 import re
-from collections.abc import Iterator
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 from pellucid._machine.base import cached
 
@@ -15,6 +15,8 @@ Range = tuple[int, int, int, int]
 """(Line, column, end line, end column), the form in which Python gives the position of a frame."""
 
 
+Arms = tuple[tuple[ast.AST, int], ...]
+"""Statements with branches, and the number of one for each."""
 _ROOT = re.compile(r"\w+")
 """The variable with which a path such as `state['w']` begins."""
 
@@ -40,10 +42,28 @@ class Loop(NamedTuple):
 
 
 class Binding(NamedTuple):
-    """A place where a function gives a name a value: a statement, or the parameters, at the first line of the function."""
+    """A statement or pattern of a function that gives a name a value, or takes it away."""
 
     line: int
     end_line: int
+    arms: Arms = ()
+    """The `if` and `match` statements around it, with the number of the branch in which it is."""
+
+    def excludes(self, other: Binding) -> bool:
+        """Whether only one of two bindings runs in a call, because they are in different branches of a statement."""
+        return any(a is b and i != k for a, i in self.arms for b, k in other.arms)
+
+
+class Function(NamedTuple):
+    """A function of a file: its lines and name, and which of its names have values."""
+
+    line: int
+    end_line: int
+    name: str
+    given: frozenset[str]
+    """The names that have values before its first line: parameters, and those of `nonlocal` and `global`."""
+    bindings: dict[str, list[Binding]]
+    """The bindings of each variable or path, such as `x` or `state['w']`, without those of functions within it."""
 
 
 class Statements:
@@ -54,10 +74,7 @@ class Statements:
         """Maps the position of an expression to the variables it is assigned to, if that is certain."""
         self.loops: list[Loop] = []
         """Loops and comprehensions of the file, in no particular order."""
-        self._functions: list[tuple[int, int, str, frozenset[str]]] = []
-        """First and last line of each function, its name and its parameters."""
-        self._bindings: dict[str, list[Binding]] = {}
-        """The statements that assign each variable or path, such as `x` or `state['w']`."""
+        self._functions: list[Function] = []
         self._starts: list[tuple[int, int]] = []
         self._ends: list[tuple[int, int]] = []
         self._variables: list[str] = []
@@ -65,6 +82,7 @@ class Statements:
             tree = ast.parse(text)
         except (SyntaxError, ValueError):
             return
+        self._note_functions(tree)
         bindings = sorted(self._read(tree))
         for start, end, variable in bindings:
             self._starts.append(start)
@@ -96,33 +114,35 @@ class Statements:
         `bound` is 0 for an argument. If `is_backward`, `line` runs in a backward pass, after all others, and what it saw in
         the forward pass is asked for.
         """
-        around = [f for f in self._functions if f[0] <= line <= f[1] and f[2] == function]
+        around = [f for f in self._functions if f.line <= line <= f.end_line and f.name == function]
         if not around:
             return True
-        first, last, _, parameters = max(around, key=lambda f: f[0])
+        own = max(around, key=lambda f: f.line)
+        if bound and not own.line <= bound <= own.end_line:  # by another function of this name
+            return False
         root = _ROOT.match(name)
         names = dict.fromkeys((name, root[0] if root is not None else name))
-        bindings = [
-            each for n in names for each in self._bindings.get(n, ()) if first <= each.line <= last
-        ]
+        bindings = [each for n in names for each in own.bindings.get(n, ())]
         in_loop = any(
-            first < loop.line and loop.body[0] <= each.line <= loop.body[2]
+            own.line < loop.line and loop.body[0] <= each.line <= loop.body[2]
             for each in bindings
             for loop in self.loops
         )
         if in_loop:
             return not is_backward
-        if len(bindings) + any(n in parameters for n in names) < 2:
+        if len(bindings) + any(n in own.given for n in names) < 2:
             return True
-        before = [each for each in bindings if each.line < line]
+        before = [each for each in bindings if each.end_line < line]
         if not before:
             return bound == 0
-        latest = max(before)
-        return latest.line <= bound <= latest.end_line
+        return any(
+            each.line <= bound <= each.end_line
+            and all(later.line <= each.line or later.excludes(each) for later in before)
+            for each in before
+        )
 
     def _read(self, tree: ast.AST) -> Iterator[tuple[tuple[int, int], tuple[int, int], str]]:
         for node in ast.walk(tree):
-            self._note_bindings(node)
             match node:
                 case ast.For(body=[first, *_]) | ast.While(body=[first, *_]):
                     self.loops.append(Loop(node.lineno, _range(first)[:2] + _range(node)[2:]))
@@ -154,43 +174,42 @@ class Statements:
             start, end = _range(node)[:2], _range(node)[2:]
             yield start, end, variable
 
-    def _note_bindings(self, node: ast.AST) -> None:
-        match node:
-            case (
-                ast.FunctionDef(args=arguments)
-                | ast.AsyncFunctionDef(args=arguments)
-                | ast.Lambda(args=arguments)
-            ):
-                names = frozenset(
-                    each.arg for each in ast.walk(arguments) if isinstance(each, ast.arg)
-                )
-                name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
-                self._functions.append((node.lineno, node.end_lineno or node.lineno, name, names))
-                return
-            case ast.For(target=target) | ast.AsyncFor(target=target):
-                targets, last = [target], target
-            case ast.With() | ast.AsyncWith():
-                targets, last = (
-                    [x.optional_vars for x in node.items if x.optional_vars],
-                    node.items[-1].context_expr,
-                )
-            case ast.Assign(targets=targets):
-                last = node
-            case (
-                ast.AnnAssign(target=target)
-                | ast.AugAssign(target=target)
-                | ast.NamedExpr(target=target)
-            ):
-                targets, last = [target], node
-            case _:
-                return
-        binding = Binding(node.lineno, last.end_lineno or node.lineno)
-        for target in targets:
-            for each in ast.walk(target):
-                if isinstance(each, (ast.Name, ast.Attribute, ast.Subscript)) and isinstance(
-                    each.ctx, ast.Store
-                ):
-                    self._bindings.setdefault(ast.unparse(each), []).append(binding)
+    def _note_functions(self, tree: ast.AST) -> None:
+        """Note the functions of a file with their bindings."""
+        within: list[tuple[ast.AST, tuple[Function, ...], Arms]] = [(tree, (), ())]
+        while within:
+            node, functions, arms = within.pop()
+            for name, last in _bound_names(node):
+                binding = Binding(last.lineno, last.end_lineno or last.lineno, arms)
+                for function in functions[-1:]:
+                    function.bindings.setdefault(name, []).append(binding)
+                # What `nonlocal` names is a variable of a function around, too, whenever that is called.
+                is_of_others = bool(functions) and name in functions[-1].given
+                for function in functions[:-1] if is_of_others else ():
+                    function.bindings.setdefault(name, []).append(binding._replace(arms=()))
+            match node:
+                case ast.FunctionDef() | ast.AsyncFunctionDef() | ast.Lambda():
+                    function = _function(node)
+                    self._functions.append(function)
+                    within += [
+                        (each, (*functions, function), ()) for each in ast.iter_child_nodes(node)
+                    ]
+                case ast.ClassDef():
+                    own = Function(node.lineno, node.end_lineno or node.lineno, "", frozenset(), {})
+                    within += [(each, (own,), ()) for each in ast.iter_child_nodes(node)]
+                case ast.If(test=test, body=body, orelse=orelse):
+                    within.append((test, functions, arms))
+                    for i, branch in enumerate([body, orelse]):
+                        within += [(each, functions, (*arms, (node, i))) for each in branch]
+                case ast.Match(subject=subject, cases=cases):
+                    within.append((subject, functions, arms))
+                    for i, case in enumerate(cases):
+                        # Names of a pattern have values even if its guard fails.
+                        heads = [case.pattern, *([case.guard] if case.guard else [])]
+                        within += [(each, functions, arms) for each in heads]
+                        within += [(each, functions, (*arms, (node, i))) for each in case.body]
+                case _:
+                    within += [(each, functions, arms) for each in ast.iter_child_nodes(node)]
 
     def _assign(self, target: ast.expr, value: ast.expr) -> None:
         names = _names(target)
@@ -205,6 +224,55 @@ class Statements:
         if isinstance(value, ast.Tuple):
             for i, item in enumerate(value.elts):
                 self.values[_range(item)] = Returned(i)
+
+
+def _function(node: ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda) -> Function:
+    """A function, whose bindings aren't noted yet."""
+    given = {each.arg for each in ast.walk(node.args) if isinstance(each, ast.arg)}
+    for each in ast.walk(node):
+        if isinstance(each, (ast.Global, ast.Nonlocal)):
+            given.update(each.names)
+    name = "<lambda>" if isinstance(node, ast.Lambda) else node.name
+    return Function(node.lineno, node.end_lineno or node.lineno, name, frozenset(given), {})
+
+
+def _bound_names(node: ast.AST) -> Iterator[tuple[str, Any]]:
+    """(name or path, node whose lines those of the binding are) for all that a statement or pattern itself gives or takes away."""
+    targets: Sequence[ast.expr] = ()
+    last: Any = node
+    match node:
+        case ast.For(target=target) | ast.AsyncFor(target=target):
+            targets, last = [target], target
+        case ast.With() | ast.AsyncWith():
+            targets = [x.optional_vars for x in node.items if x.optional_vars]
+            last = node.items[-1].context_expr
+        case ast.Assign(targets=targets) | ast.Delete(targets=targets):
+            pass
+        case (
+            ast.AnnAssign(target=target)
+            | ast.AugAssign(target=target)
+            | ast.NamedExpr(target=target)
+        ):
+            targets = [target]
+        case ast.MatchAs(name=str(name)) | ast.MatchStar(name=str(name)):
+            yield name, node
+        case ast.MatchMapping(rest=str(name)):
+            yield name, node
+        case ast.ExceptHandler(name=str(name)):
+            yield name, node.type
+        case ast.FunctionDef(name=name) | ast.AsyncFunctionDef(name=name) | ast.ClassDef(name=name):
+            yield name, node
+        case ast.Import(names=aliases) | ast.ImportFrom(names=aliases):
+            for each in aliases:
+                yield (each.asname or each.name).partition(".")[0], node
+        case _:
+            return
+    for target in targets:
+        for each in ast.walk(target):
+            if isinstance(each, (ast.Name, ast.Attribute, ast.Subscript)) and not isinstance(
+                each.ctx, ast.Load
+            ):
+                yield ast.unparse(each), last
 
 
 def _range(node: ast.expr | ast.stmt) -> Range:
