@@ -124,7 +124,12 @@ class Prompt(cmd.Cmd):
 
     def do_core(self, argument: str) -> None:
         """core N: show and step another device, core or thread, by its row in `cores`."""
-        self._show(self.session.on_core(int(argument)))
+        text = argument.strip()
+        if not text.isdecimal():
+            self._print("core N: N is a row of this table.")
+            self._print(self.session.cores_text())
+            return
+        self._show(self.session.on_core(int(text)))
 
     def do_quit(self, _: str) -> bool:
         """q: end."""

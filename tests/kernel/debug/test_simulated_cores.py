@@ -237,9 +237,13 @@ def test_the_prompt_lists_cores_and_chooses_one():
     session = at(all_gather, "copy.wait()")
     prompt = Prompt(session, io.StringIO(""), out)
     prompt.onecmd("cores")
+    prompt.onecmd("core")
+    prompt.onecmd("core x")
     prompt.onecmd("core 2")
     prompt.onecmd("p int(me)")
     text = out.getvalue()
+    assert text.count("N is a row of this table.") == 2
+    assert "ValueError" not in text
     assert "> 0  device 0  line" in text
     assert "> 2  device 2  line" in text
     assert text.rstrip().endswith("2")
