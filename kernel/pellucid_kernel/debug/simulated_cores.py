@@ -78,6 +78,7 @@ class SimulatedCores:
         self.count = 0
         """The number of the stop at which it is, from 1 on."""
         self.has_ended = False
+        self._is_broken_off = False
         self.failure: BaseException | None = None
 
     @property
@@ -295,6 +296,8 @@ class SimulatedCores:
 
     def _advance(self) -> bool:
         """Go to the next line of any core; False at the end. A failure is a stop, too."""
+        if self._is_broken_off:
+            self._to(self.count)
         while not self.has_ended:
             while self._pending:
                 visit = self._pending.pop(0)
@@ -310,6 +313,11 @@ class SimulatedCores:
             except PellucidError as error:
                 self.failure = error
                 return True
+            except (
+                BaseException
+            ):  # an interrupt, which ends the run: it begins anew with the next command
+                self._is_broken_off = True
+                raise
             if core is None:
                 self.has_ended = True
                 break

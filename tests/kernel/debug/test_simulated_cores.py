@@ -232,6 +232,35 @@ def test_effects_happen_once_however_often_the_run_begins_anew():
     assert len(PRINTED) == 1
 
 
+def test_a_session_goes_on_after_an_interrupt():
+    interrupts = [KeyboardInterrupt()]
+
+    def interrupt(_):
+        if interrupts:
+            raise interrupts.pop()
+
+    def kernel(x_ref, o_ref):
+        pallas.semaphore_signal(tpu.get_barrier_semaphore())
+        pl.debug.callback(interrupt, x_ref[0, 0])
+        o_ref[...] = x_ref[...] * 2
+        pallas.semaphore_wait(tpu.get_barrier_semaphore())
+
+    call = pallas_call(
+        kernel,
+        pl.ShapeDtypeStruct((1, 2), F32),
+        compiler_params=tpu.CompilerParams(collective_id=0),
+        interpret=tpu.InterpretParams(),
+    )
+    session = debug(pl.shard_map(call, mesh=MESH, in_specs=P("ring"), out_specs=P("ring")))(X)
+    session.break_at(line_of(kernel, "pallas.semaphore_signal"), __file__)
+    session.run()
+    session.breakpoints.clear()
+    with pytest.raises(KeyboardInterrupt):
+        session.run()
+    assert session.is_simulated
+    np.testing.assert_array_equal(session.finish(), 2 * X)
+
+
 def test_the_prompt_lists_cores_and_chooses_one():
     out = io.StringIO()
     session = at(all_gather, "copy.wait()")
