@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -11,6 +11,7 @@ from pellucid import numpy as jnp, random
 from pellucid._machine.base import CompilationError, UnsupportedError, strict_zip
 from pellucid._machine.higher_order.custom_rules import SymbolicZero
 from pellucid._machine.higher_order.custom_vjp import custom_vjp
+from pellucid._machine.higher_order.loops import map as map_over
 from pellucid._machine.ir import Primitive, ShapedArray, Traits, shaped_array
 from pellucid._machine.parallel.reductions import psum
 from pellucid._machine.primitives import broadcast_to, move_axis, reshape
@@ -126,6 +127,23 @@ def _element_shape(x: Any, dim: int | None) -> tuple[int, ...]:
     return aval.shape if dim is None else aval.without_dim(dim).shape
 
 
+def batch_one_by_one(
+    primitive: Primitive[Any], operands: Sequence[Any], dims: Sequence[int | None], params: Any
+) -> tuple[list[Any], list[int]]:
+    """(results, their batch axes) of a call for each element of a batch, one after another."""
+    batched = [i for i, d in enumerate(dims) if d is not None]
+    moved = [move_axis(operands[i], d, 0) for i, d in enumerate(dims) if d is not None]
+
+    def of_element(elements: Sequence[Any]) -> Any:
+        whole = list(operands)
+        for i, x in strict_zip(batched, elements):
+            whole[i] = x
+        return list(bind(primitive, *whole, params=params))
+
+    results = map_over(of_element, moved)
+    return results, [0] * len(results)
+
+
 class FusedAttention(_Attention):
     """Attention of query, key, value and, as far as there are some, a bias, both lengths, both offsets, both tables of pages."""
 
@@ -168,6 +186,12 @@ class FusedAttentionBackward(_Attention):
         return [shaped_array(aval.shape, aval.dtype) for aval in shown]
 
     kinds = (QUERY, KEY, VALUE, SUMS, RESULT, RESULT, "bias", "lengths"), (QUERY, KEY, VALUE, "bias")  # fmt: skip
+
+    def batch(self, axis, operands, dims, params):
+        if params.setting.dropout_rate and dims[self.kinds[0].index(SUMS)] is None:
+            # Many cotangents of one way there: each meets the weights that were left out there, not those of a larger batch.
+            return batch_one_by_one(self, operands, dims, params)
+        return super().batch(axis, operands, dims, params)
 
     @staticmethod
     def by_cudnn(*arguments: Any) -> list[Any]:

@@ -17,11 +17,9 @@ from pellucid import numpy as jnp
 from pellucid._machine.base import CompilationError, UnsupportedError, dtypes, strict_zip
 from pellucid._machine.higher_order.custom_rules import SymbolicZero
 from pellucid._machine.higher_order.custom_vjp import custom_vjp
-from pellucid._machine.higher_order.loops import map as map_over
 from pellucid._machine.ir import Primitive, Traits, shaped_array
 from pellucid._machine.parallel.custom_partitioning import custom_partitioning
 from pellucid._machine.parallel.reductions import pmax
-from pellucid._machine.primitives import move_axis
 from pellucid._machine.primitives.staging import optimization_barrier
 from pellucid._machine.sharding.sharding_rule import parse_rule
 from pellucid._machine.tracing import bind, type_of
@@ -41,7 +39,7 @@ from .cudnn import (
     row_major_result,
 )
 from .cudnn_support import Form, check_gpu
-from .fused_attention import sum_to_type_of
+from .fused_attention import batch_one_by_one, sum_to_type_of
 
 FORWARD_FACTORS: tuple[str, ...] = (
     "descale_q",
@@ -101,18 +99,8 @@ class _NarrowAttention(Primitive[NarrowAttentionParams]):
         ]
 
     def batch(self, axis, operands, dims, params):
-        # One call for each element: a largest magnitude is that of an element.
-        batched = [i for i, d in enumerate(dims) if d is not None]
-        moved = [move_axis(operands[i], d, 0) for i, d in enumerate(dims) if d is not None]
-
-        def of_element(elements: Sequence[Any]) -> Any:
-            whole = list(operands)
-            for i, x in strict_zip(batched, elements):
-                whole[i] = x
-            return list(bind(self, *whole, params=params))
-
-        results = map_over(of_element, moved)
-        return results, [0] * len(results)
+        # A largest magnitude is that of an element.
+        return batch_one_by_one(self, operands, dims, params)
 
     def lower(self, ctx, operands, params):
         if ctx.platform == "rocm":

@@ -109,6 +109,19 @@ def test_dropout_leaves_out_a_part_of_the_weights():
     assert_close(slope(v)[..., 0], weights.sum(1).transpose(0, 2, 1))
 
 
+def test_dropout_is_the_same_for_all_cotangents():
+    """Of a result that is linear in the values, whose Jacobian times these is the result."""
+    q, k, v = array(1, 4, 2, 8), array(1, 6, 2, 8), array(1, 6, 2, 8)
+    function = lambda v: attend(q, k, v, dropout_rate=0.5, seed=3)
+    slopes = pl.jacrev(function)(v)
+    assert_close(np.tensordot(np.float64(slopes), np.float64(v), 4), function(v))
+    stack = lambda v: pl.vmap(function)(jnp.stack([v, -2 * v]))
+    assert_close(np.tensordot(np.float64(pl.jit(pl.jacrev(stack))(v)), np.float64(v), 4), stack(v))
+    inside = pl.vmap(pl.jacrev(function))(jnp.stack([v, -2 * v]))
+    expected = np.float64(stack(v)) / np.array([1, -2]).reshape(2, 1, 1, 1, 1)
+    assert_close(np.tensordot(np.float64(inside), np.float64(v), 4), expected)
+
+
 PACKED = {
     "q_seqlen": np.array([[3, 5, -1], [12, -1, -1]]), "q_offsets": np.array([[0, 3, -1, -1], [0, -1, -1, -1]]),
     "kv_seqlen": np.array([[6, 4, -1], [16, -1, -1]]), "kv_offsets": np.array([[1, 8, -1, -1], [0, -1, -1, -1]]),
