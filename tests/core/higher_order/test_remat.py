@@ -84,7 +84,7 @@ def test_static_arguments():
     assert float(grad(f)(2.0, False, n=3)) == 1.0
 
 
-@pytest.mark.parametrize("position", [0, (0,), -2])
+@pytest.mark.parametrize("position", [0, (0,), [0], -2, np.int64(0)])
 def test_static_arguments_without_a_hash(position):
     """They are never compared, so that the function is traced at each call."""
     f = checkpoint(lambda parts, x: parts[0] * x if parts[0] < 5 else x, static_argnums=position)
@@ -92,6 +92,12 @@ def test_static_arguments_without_a_hash(position):
     assert float(grad(lambda x: f(factors, x))(2.0)) == 3.0
     factors[0] = 4.0
     assert float(grad(lambda x: f(factors, x))(2.0)) == 4.0
+
+
+@pytest.mark.parametrize("none", [(), [], None])
+def test_names_complete_positions_that_are_not_given(none):
+    f = checkpoint(lambda n, x: x**n, static_argnums=none, static_argnames="n")
+    assert float(grad(lambda x: f(3, x))(2.0)) == 12.0
 
 
 def test_residuals_are_printed_with_their_lines(capsys):

@@ -36,6 +36,7 @@ from pellucid._machine.tracing import (
     check_distinct,
     context,
     discharge_program,
+    indices,
     is_reference,
     name_of,
     named_scope,
@@ -359,11 +360,11 @@ def checkpoint(
             "checkpoint: the option `concrete` does not exist any more.",
             do="Make arguments whose values Python needs static, with static_argnums.",
         )
-    # Position 0 is no less a position, so emptiness is what counts.
+    # Without positions, or without names, each is completed from the other.
     nums, names = resolve_arguments(
         fun,
-        None if static_argnums == () else static_argnums,
-        None if static_argnames == () else static_argnames,
+        indices(static_argnums, "static_argnums") or None,
+        static_argnames or None,
         "static",
     )
     spec = FunctionSpec(fun, name_of(fun), nums, names)
