@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ from pellucid._machine.higher_order.loops import map as map_over
 from pellucid._machine.ir import Primitive, ShapedArray, Traits, shaped_array
 from pellucid._machine.parallel.reductions import psum
 from pellucid._machine.primitives import broadcast_to, move_axis, reshape
+from pellucid._machine.sharding import NamedSharding, PartitionSpec
 from pellucid._machine.tracing import bind, type_of
 from pellucid._machine.transforms.gradient import vjp
 
@@ -316,13 +318,14 @@ def _backward(setting: AttentionSetting, kept: Any, cotangent: Any) -> Any:
     if type(cotangent) is SymbolicZero:
         cotangent = jnp.zeros_like(result)
     is_cut = of_bias and _is_cut_along_shared(type_of(q), type_of(extras[0]))
-    params = AttentionParams(setting, True, of_bias and not is_cut)
-    found = bind(
-        fused_attention_backward_p, q, k, v, sums, cotangent, result, *extras, params=params
-    )
+    operands = [q, k, v, sums, cotangent, result, *extras]
+    pull: Any = None
+    if is_cut:  # each device has a bias of its own elements, whose cotangents are summed behind the operation
+        operands[6], pull = vjp(functools.partial(_bias_of_all, type_of(q)), extras[0])
+    params = AttentionParams(setting, True, of_bias)
+    found = bind(fused_attention_backward_p, *operands, params=params)
     if is_cut:
-        of_extra = lambda bias: _plain(setting, q, k, v, bias, *extras[1:])[0]
-        found = [*found, *vjp(of_extra, extras[0])[1](cotangent)]
+        found = [*found[:3], *pull(found[3])]
     summed = [sum_to_type_of(x, of) for x, of in zip(found, (q, k, v, *extras), strict=False)]
     return (*summed, *[None] * (3 + len(extras) - len(found)))
 
@@ -334,6 +337,16 @@ def sum_to_type_of(cotangent: Any, operand: Any) -> Any:
         return cotangent
     dtype = type_of(cotangent).dtype
     return psum(cotangent.astype(np.float32), tuple(sorted(axes))).astype(dtype)
+
+
+def _bias_of_all(query: ShapedArray, bias: Any) -> Any:
+    """The bias with an element for each of the batch, and of the heads, where the query has them."""
+    batch, _, heads, _ = query.sharding.spec.padded(4)
+    layout = NamedSharding(query.sharding.mesh, PartitionSpec(batch, heads, None, None))
+    shape = query.shape[0], query.shape[2], *type_of(bias).shape[2:]
+    # Its cotangents are summed in float32.
+    whole = jnp.broadcast_to(bias.astype(np.float32), shape, out_sharding=layout)
+    return whole.astype(type_of(bias).dtype)
 
 
 def _is_cut_along_shared(query: ShapedArray, bias: ShapedArray) -> bool:

@@ -345,6 +345,18 @@ def test_biases_that_parts_of_the_batch_share():
     assert_close(found, pl.grad(loss)(BIAS, *values))
 
 
+def test_shared_biases_have_the_dropout_of_the_way_there():
+    """On GPUs that is cuDNN's own draw: no other one, and no plain form, is in the program."""
+    loss = lambda b, *xs: (attend(*xs, b, dropout_rate=0.5).astype(np.float32) ** 2).sum()
+    values = QUERY, KEY, VALUE[..., :H]
+    with pl.set_mesh(pl.make_mesh((2,), ("x",), (pl.sharding.AxisType.Explicit,))):
+        parts = [pl.device_put(x, pl.P("x")) for x in values]
+        slope = pl.jit(pl.grad(loss))
+        assert_close(slope(BIAS, *parts), pl.grad(loss)(BIAS, *values))
+        text = slope.trace(BIAS, *parts).lower(lowering_platforms=("cuda",)).as_text()
+    assert "exponential" not in text
+
+
 def test_gradients_within_shard_map():
     """What all positions share, a bias or factors, has one cotangent: the sum, of largest magnitudes the largest."""
     mesh = pl.make_mesh((2,), ("x",), (pl.sharding.AxisType.Auto,))
