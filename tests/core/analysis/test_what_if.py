@@ -105,7 +105,8 @@ def test_where_nothing_is_planned_and_something_sent_an_operation_is_named(progr
         (lambda x: x[:, ::-1], P("data"), None),
         (lambda x: jnp.sort(x, axis=0), P("data"), "sort"),
         (lambda x: jnp.sort(x, axis=1), P("data"), None),
-        (lambda x: jnp.convolve(x[:, 0], jnp.ones(3), "same"), P("data"), "conv_general_dilated"),
+        # Its operand is gathered before it, which the plan has.
+        (lambda x: jnp.convolve(x[:, 0], jnp.ones(3), "same"), P("data"), None),
         (lambda x: x @ x.T, P("data"), None),
     ],
 )
