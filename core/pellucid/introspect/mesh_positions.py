@@ -66,6 +66,27 @@ class MeshPositions:
         return len(self.all())
 
     @property
+    def are_typed(self) -> bool:
+        """Whether types say over which axes values vary."""
+        return any(level.params.check_vma for level in self.levels)
+
+    def without_types(self) -> MeshPositions:
+        """The same positions for programs whose types don't say over which axes values vary, as those of kernels."""
+        found = None
+        for level in self.levels:
+            found = MeshPositions(level.params._replace(check_vma=False), found)
+        assert found is not None
+        return found
+
+    def convert(self, avals: Sequence[Any], values: Sequence[Any], to: MeshPositions) -> list[Any]:
+        """Values of these types at these positions as they are at the same positions with types, or without them."""
+        n = range(len(self))
+        return [
+            to.join(aval, [self.part(aval, x, position) for position in n])
+            for aval, x in zip(avals, values, strict=True)
+        ]
+
+    @property
     def n_axes(self) -> int:
         """Number of leading axes that index positions."""
         return len(self.levels)

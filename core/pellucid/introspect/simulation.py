@@ -67,6 +67,13 @@ class SimulatedRun:
         self.core = next(self._paused, None)
         return self.core
 
+    def finish(self) -> list[list[np.ndarray]]:
+        """The results, after a run from its beginning to its end. Raises: what the run raises."""
+        self.restart()
+        while self.advance() is not None:
+            pass
+        return self.results
+
     def _steps(self) -> Generator[Core, None, None]:
         for (number, operands), journal in zip(self._devices, self._journals, strict=True):
             found = yield from self.simulation.steps(number, operands, journal)

@@ -103,6 +103,8 @@ class SteppedFrame:
         self.position = 0
         self.calls: dict[int, EquationRuns] = {}
         """The runs of equations that were entered, by position of the equation."""
+        self.simulations: dict[int, SimulatedRun] = {}
+        """The runs of simulated kernels that were entered, by position of the equation, so that no effect happens twice."""
         self._obstacles: dict[int, str] = {}
         """Why equations couldn't be entered, by position, such as mesh positions that take different branches."""
         self._original: SteppedFrame | None = None  # the frame before the last edit
@@ -165,7 +167,13 @@ class SteppedFrame:
         """
         self.undo(position)
         # Equations before the new position that were entered: their runs give the results.
-        for index in sorted(self.calls):
+        for index in sorted({*self.calls, *self.simulations}):
+            if index in self.simulations:
+                if self._ran <= index < position and self.jaxpr.equations[index].effects:
+                    self._advance(index)
+                    self.position = index
+                    self.pass_simulated(self.simulations[index].finish())
+                continue
             call = self.calls[index]
             if self._ran <= index < position and (call.equation.effects or call.n_edits):
                 self._advance(index)
@@ -196,8 +204,21 @@ class SteppedFrame:
             self.values.update(results)
         self._ran = self.position = self.position + 1
 
+    @property
+    def can_simulate(self) -> bool:
+        """Whether the next equation, which simulates a kernel, can be entered: unless its effects have happened in no run that is kept."""
+        equation: Any = self.equation
+        return (
+            self.position >= self._ran or self.position in self.simulations or not equation.effects
+        )
+
     def simulated_run(self) -> SimulatedRun:
         """The run of the kernel that the next equation simulates, on the devices of all positions of a `shard_map`."""
+        if self.position not in self.simulations:
+            self.simulations[self.position] = self._new_simulation()
+        return self.simulations[self.position]
+
+    def _new_simulation(self) -> SimulatedRun:
         equation: Any = self.equation
         number, *operands = equation.operands
         values = self.read(equation.operands)
@@ -317,6 +338,7 @@ class SteppedFrame:
         later = {v for e in self.jaxpr.equations[self.position :] for v in e.results}
         self.values = {v: x for v, x in self.values.items() if v not in later}
         self.calls = {i: c for i, c in self.calls.items() if i < self.position or c is call}
+        self.simulations = {i: run for i, run in self.simulations.items() if i < self.position}
         self._obstacles = {i: text for i, text in self._obstacles.items() if i < self.position}
         self._ran, self._filled = min(self._ran, self.position), 0
 
@@ -531,6 +553,8 @@ def _chains_within(
     }
     if any(x is None for x in operands.values()):
         return []
+    if positions is not None and _has_no_types(equation, positions):
+        return []
     steps: list[ChainStep] = []
     # Keys of the operands by group; a step that slices operands replaces their keys by those of its results.
     groups: list[list[Any]] = slots.split([*operands])
@@ -585,6 +609,12 @@ class EquationRuns:
         if self.is_shard_map:
             self.positions = MeshPositions(equation.params, positions)
             operands = run(self.positions.cut(), operands)
+        self._around: MeshPositions | None = None
+        """The positions with types around programs that have none."""
+        if positions is not None and _has_no_types(equation, positions):
+            self._around, self.positions = positions, positions.without_types()
+            avals = [a.aval for a in equation.operands]
+            operands = positions.convert(avals, operands, self.positions)
         # Operands by group; those of a `shard_map` are split into their parts at all positions.
         self.groups = self.slots.split(operands)
         self.frames: dict[Turn, SteppedFrame] = {}
@@ -835,6 +865,9 @@ class EquationRuns:
         """The results of the equation, gathered from its runs."""
         if not self.is_loop:
             results = self._results_of_turn(self.first())  # type: ignore[arg-type]
+            if self._around is not None and self.positions is not None:
+                avals = [v.aval for v in self.equation.results]
+                return self.positions.convert(avals, results, self._around)
             return run(self.positions.joined_program(), results) if self.is_shard_map else results  # type: ignore[union-attr]
         runs, body = self.runs(), self.slots.programs[self._body]
         carries = self.carry(runs) if self.slots.carries else []
@@ -922,10 +955,19 @@ def can_enter(equation: Equation) -> bool:
     return slots_of(equation) is not None
 
 
+def _has_no_types(equation: Equation, positions: MeshPositions) -> bool:
+    """Whether types in the programs of an equation don't say over which axes values vary, though those around it do."""
+    primitive = equation.primitive
+    is_joint = isinstance(primitive, HigherOrderPrimitive) and primitive.varies_jointly
+    return positions.are_typed and is_joint
+
+
 def _obstacle(positions: MeshPositions | None, equation: Equation) -> str:
     """Why values at mesh positions can't be represented in the programs of an equation; empty if they can."""
     if equation.primitive is shard_map_p:
         positions = MeshPositions(equation.params, positions)
+    elif positions and _has_no_types(equation, positions):
+        positions = positions.without_types()
     programs = [slot.program.jaxpr for slot in slots_of(equation).programs]
     obstacles = map(positions.obstacle, programs) if positions else ()
     return next((each for each in obstacles if each), "")

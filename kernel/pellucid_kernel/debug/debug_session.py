@@ -343,7 +343,7 @@ class DebugSession:
 
     def _has_stops_in_kernel(self, equation: Any) -> bool:
         """Whether a breakpoint lies within the kernel that an equation simulates."""
-        if not is_simulated(equation):
+        if not is_simulated(equation) or not self._stepper.top.frame.can_simulate:
             return False
         lines = {(each.file, each.line) for each in self._places.lines_in(simulated_body(equation))}
         return any((b.file, b.line) in lines for b in self.breakpoints)
@@ -612,7 +612,7 @@ class DebugSession:
             if enters is not None:
                 self._stepper.move(enters)
                 level.visit = enters, start
-                if is_simulated(equations[enters]):
+                if is_simulated(equations[enters]) and level.frame.can_simulate:
                     if self._enter_simulation().step():
                         return self
                     self._leave_simulation()

@@ -269,3 +269,29 @@ def test_the_prompt_jumps_to_programs_and_says_where_blocks_lie():
     Prompt(debug(function)(X).step(), io.StringIO("j 2,\nblocks\nq\n"), out).cmdloop()
     assert "(program (2,) of grid (3,))" in out.getvalue()
     assert "x_ref = [8:12] of shape (10,), partly outside" in out.getvalue()
+
+
+@pytest.mark.parametrize("check_vma", [True, False])
+def test_kernels_within_shard_map_are_stepped_into(check_vma):
+    """Their programs' types say nothing of axes, and operands may be alike at all positions."""
+
+    def kernel(x_ref, factor_ref, o_ref):
+        x = x_ref[...]
+        y = x * factor_ref[...]
+        o_ref[...] = y + lax.axis_index("ring")
+
+    mesh = pl.make_mesh((4,), ("ring",), axis_types=(pl.sharding.AxisType.Auto,))
+    call = pallas_call(kernel, pl.ShapeDtypeStruct((1, 2), F32))
+    function = pl.shard_map(
+        lambda x, factor: jnp.sin(call(x, factor)), mesh=mesh, in_specs=(pl.P("ring"), pl.P()),
+        out_specs=pl.P("ring"), check_vma=check_vma,
+    )  # fmt: skip
+    x, factor = np.arange(8, dtype=F32).reshape(4, 2), np.full((1, 2), 3, F32)
+    session = debug(function)(x, factor)
+    while "y" not in session.variables():
+        assert not session.is_done
+        session.step()
+    shown = session.at(ring=2).variables()
+    np.testing.assert_array_equal(np.asarray(shown["y"]), x[2:3] * 3)
+    expected = np.sin(x * 3 + np.arange(4, dtype=F32)[:, None])
+    np.testing.assert_allclose(session.finish(), expected, rtol=1e-5)

@@ -377,3 +377,61 @@ def test_devices_that_reach_nobody_are_stepped_one_after_another():
         names.append(session.stack()[-1].run)
     assert names == [f"(device {i})" for i in range(N)]
     np.testing.assert_array_equal(session.finish(), X)
+
+
+@pytest.mark.parametrize(
+    "leave", ["back and through", "back and in", "out and back", "over, back and in", "to the end"]
+)
+def test_effects_happen_once_however_a_kernel_is_left_and_entered(leave):
+    happened = []
+
+    def noisy(x_ref, o_ref, *sems):
+        pl.debug.callback(lambda x: happened.append(float(x)), x_ref[0, 0])
+        barrier = tpu.get_barrier_semaphore()
+        pallas.semaphore_signal(barrier, device_id=lax.rem(lax.axis_index("ring") + 1, N))
+        pallas.semaphore_wait(barrier)
+        o_ref[0] = x_ref[0] * 2
+        pl.debug.callback(lambda x: happened.append(float(x)), o_ref[0, 0])
+
+    function = gathered(noisy)
+    expected = np.asarray(function(X))
+    pl.effects_barrier()
+    n = len(happened)
+    happened.clear()
+
+    def enter(session):
+        for _ in range(9):
+            if not session.is_simulated and not session.is_done:
+                session.step()
+        return session
+
+    def go_back(session):
+        while session.is_simulated:
+            session.back()
+        return session
+
+    session = enter(debug(function)(X))
+    assert session.is_simulated
+    for _ in range(5):
+        session.step()
+    match leave:
+        case "back and through":
+            go_back(session).finish()
+        case "back and in":
+            enter(go_back(session)).step()
+            go_back(session)
+            enter(session)
+        case "out and back":
+            session.out()
+            session.back()
+            enter(session)
+        case "over, back and in":
+            session = debug(function)(X)
+            happened.clear()
+            session.finish()
+            for _ in range(3):
+                session.back()
+            enter(session)
+    np.testing.assert_array_equal(np.asarray(session.finish()), expected)
+    pl.effects_barrier()
+    assert len(happened) == n
