@@ -36,7 +36,7 @@ class AttentionParams(NamedTuple):
     of_bias: bool = False
 
 
-def _flops(products: int) -> Callable[..., float]:
+def attention_flops(products: int) -> Callable[..., float]:
     """Operations of so many products of all queries with all keys."""
 
     def count(operands: Any, results: Any, params: Any) -> float:
@@ -150,7 +150,7 @@ class FusedAttention(_Attention):
     """Attention of query, key, value and, as far as there are some, a bias, both lengths, both offsets, both tables of pages."""
 
     name = "fused_attention"
-    traits = Traits(kind="contraction", flops=_flops(2), returns_list=True)
+    traits = Traits(kind="contraction", flops=attention_flops(2), returns_list=True)
 
     def abstract_eval(self, avals, params):
         query, value = avals[0], avals[2]
@@ -181,7 +181,7 @@ class FusedAttentionBackward(_Attention):
     """
 
     name = "fused_attention_backward"
-    traits = Traits(kind="contraction", flops=_flops(5), returns_list=True)
+    traits = Traits(kind="contraction", flops=attention_flops(5), returns_list=True)
 
     def abstract_eval(self, avals, params):
         shown = [*avals[:3], *avals[6:7][: params.of_bias]]

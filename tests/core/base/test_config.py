@@ -333,7 +333,7 @@ def stated_efforts(tmp_path, monkeypatch):
 
 
 row("disable_most_optimizations", True)(stated_efforts)
-row("optimization_level", "O0")(stated_efforts)
+row("optimization_level", "O1")(stated_efforts)
 row("exec_time_optimization_effort", 0.5)(stated_efforts)
 row("memory_fitting_effort", -0.5)(stated_efforts)
 

@@ -78,9 +78,9 @@ def qdwh(
     Raises: ShapeError for fewer rows than columns. Source: Nakatsukasa, Bai and Gygi, Optimizing Halley's iteration for
     computing the matrix polar decomposition (2010).
 
-    >>> qdwh(np.float32([[0, 2], [-2, 0]]))[1].round(3)
-    Array([[2., 0.],
-           [0., 2.]], dtype=float32)
+    >>> qdwh(np.float32([[3, 0], [4, 5]]))[1].round(3)
+    Array([[4.472, 2.236],
+           [2.236, 4.472]], dtype=float32)
     """
     aval = type_of(x)
     if aval.ndim < 2 or aval.shape[-2] < aval.shape[-1]:

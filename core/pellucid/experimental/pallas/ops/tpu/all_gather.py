@@ -26,7 +26,7 @@ from pellucid.kernels.semaphores import get_barrier_semaphore, semaphore_signal,
 from pellucid.kernels.simulator.params import simulation_of
 from pellucid.kernels.specs import BlockSpec, SemaphoreType
 from pellucid.kernels.tpu import CompilerParams, MemorySpace
-from pellucid.sharding import PartitionSpec
+from pellucid.sharding import AxisType, NamedSharding, PartitionSpec, reshard
 
 
 @functools.partial(jit, static_argnames=("mesh", "axis_name", "memory_space"))
@@ -60,7 +60,13 @@ def all_gather(
             "all_gather: the devices must have equal parts along axis 0.",
             got=f"{aval.text()} on {n} devices",
         )
-    return _all_gather(mesh, names, memory_space, jnp.asarray(x))
+    return _all_gather(mesh, names, memory_space, _cut(mesh, names, jnp.asarray(x)))
+
+
+def _cut(mesh: Any, names: tuple[str, ...], x: Any) -> Any:
+    """`x` with its parts on the devices, where types say so."""
+    is_explicit = AxisType.Explicit in mesh.axis_types
+    return reshard(x, NamedSharding(mesh, PartitionSpec(names))) if is_explicit else x
 
 
 @functools.partial(custom_vjp, nondiff_argnums=(0, 1, 2))
@@ -81,7 +87,7 @@ def _forward(mesh: Any, names: Any, space: Any, x: Any) -> Any:
 
 
 def _backward(mesh: Any, names: Any, space: Any, _: None, cotangent: Any) -> Any:
-    return (cotangent,)
+    return (_cut(mesh, names, cotangent),)
 
 
 _all_gather.defvjp(_forward, _backward)
