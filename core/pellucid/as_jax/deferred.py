@@ -18,10 +18,8 @@ class DeferredModule(ModuleType):
     """A module whose code hasn't run yet. It has what the import system sets, and runs when another name is asked, set or deleted."""
 
     def __getattribute__(self, name: str) -> Any:
-        if name in (
-            "__dict__",
-            "__doc__",
-        ):  # which the import system has set, but not as the code does
+        # The import system has set both, but not as the code does.
+        if name in ("__dict__", "__doc__"):
             run(self)
         return ModuleType.__getattribute__(self, name)
 
@@ -33,9 +31,8 @@ class DeferredModule(ModuleType):
         raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
 
     def __setattr__(self, name: str, value: Any) -> None:
-        is_part = value is sys.modules.get(
-            f"{self.__package__}.{name}"
-        )  # which the import system sets
+        # The import system sets the modules within a package.
+        is_part = value is sys.modules.get(f"{self.__package__}.{name}")
         if not _is_of_imports(name) and not is_part:
             run(self)
         ModuleType.__setattr__(self, name, value)

@@ -36,14 +36,27 @@ class AttentionParams(NamedTuple):
     of_bias: bool = False
 
 
-def attention_flops(products: int) -> Callable[..., float]:
-    """Operations of so many products of all queries with all keys."""
+def _keys_of_array(operands: Any, params: Any) -> int:
+    return operands[1].shape[1]
+
+
+def attention_flops(
+    of_keys: int, of_values: int, keys: Callable[[Any, Any], int] = _keys_of_array
+) -> Callable[..., float]:
+    """Operations of so many products of the head size of keys, and of values, each for all pairs of a query and one of `keys(operands, params)`."""
 
     def count(operands: Any, results: Any, params: Any) -> float:
         b, t, n, h = operands[0].shape
-        return 2.0 * products * b * n * t * operands[1].shape[1] * h
+        sizes = of_keys * h + of_values * operands[2].shape[-1]
+        return 2.0 * b * n * t * keys(operands, params) * sizes
 
     return count
+
+
+def _keys_of_pages(operands: Any, params: Any) -> int:
+    """The keys of an element: those of its array, or places of all pages in its table."""
+    n = operands[1].shape[1]
+    return n * operands[-1].shape[2] if params.setting.is_paged else n
 
 
 class _Attention(Primitive[AttentionParams]):
@@ -150,7 +163,9 @@ class FusedAttention(_Attention):
     """Attention of query, key, value and, as far as there are some, a bias, both lengths, both offsets, both tables of pages."""
 
     name = "fused_attention"
-    traits = Traits(kind="contraction", flops=attention_flops(2), returns_list=True)
+    traits = Traits(
+        kind="contraction", flops=attention_flops(1, 1, _keys_of_pages), returns_list=True
+    )
 
     def abstract_eval(self, avals, params):
         query, value = avals[0], avals[2]
@@ -181,7 +196,7 @@ class FusedAttentionBackward(_Attention):
     """
 
     name = "fused_attention_backward"
-    traits = Traits(kind="contraction", flops=attention_flops(5), returns_list=True)
+    traits = Traits(kind="contraction", flops=attention_flops(3, 2), returns_list=True)
 
     def abstract_eval(self, avals, params):
         shown = [*avals[:3], *avals[6:7][: params.of_bias]]

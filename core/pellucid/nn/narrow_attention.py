@@ -126,7 +126,7 @@ class NarrowAttention(_NarrowAttention):
     """Attention of query, key, value and six factors: (result, largest weight, largest magnitude of the result, [logarithms])."""
 
     name = "fused_attention_8bit"
-    traits = Traits(kind="contraction", flops=attention_flops(2), returns_list=True)
+    traits = Traits(kind="contraction", flops=attention_flops(1, 1), returns_list=True)
     kinds = (QUERY, KEY, VALUE, *[""] * len(FORWARD_FACTORS)), (RESULT, "", "", SUMS)
 
     def abstract_eval(self, avals, params):
@@ -162,7 +162,7 @@ class NarrowAttentionBackward(_NarrowAttention):
     """
 
     name = "fused_attention_8bit_backward"
-    traits = Traits(kind="contraction", flops=attention_flops(5), returns_list=True)
+    traits = Traits(kind="contraction", flops=attention_flops(3, 2), returns_list=True)
     kinds = (
         (QUERY, KEY, VALUE, RESULT, RESULT, SUMS, *[""] * len(BACKWARD_FACTORS)),
         (QUERY, KEY, VALUE, *[""] * len(MAXIMA)),

@@ -15,6 +15,7 @@ from pellucid._machine.compilation.pipeline import compile_without_devices
 from pellucid._machine.xla import GpuFacts, plugins
 from pellucid.experimental import cudnn
 from pellucid.experimental.cudnn import AttentionLayout, MaskType
+from pellucid.introspect.bodies import programs_within
 from pellucid.nn.cudnn_support import Form, check_gpu
 
 FOLDER = pathlib.Path(__file__).parent
@@ -167,6 +168,18 @@ def test_pages():
     table[0, 0, 2] = -1
     again = cudnn.paged_attention(QUERY, POOL_K, POOL_V, *lengths, table, table, mask_type=MaskType.PADDING)  # fmt: skip
     np.testing.assert_array_equal(np.float32(again), np.float32(found))
+
+
+def test_operations_of_pages_are_those_of_all_places_of_a_table():
+    lengths = [np.ones(2, np.int32)] * 2
+    call = lambda q, k, v: cudnn.paged_attention(q, k, v, *lengths, TABLE, TABLE)
+    program = pl.make_jaxpr(call)(QUERY, POOL_K, POOL_V).jaxpr
+    equations = [e for each in programs_within(program) for e in each.equations]
+    [equation] = [e for e in equations if e.primitive.name == "fused_attention"]
+    places = POOL_K.shape[1] * TABLE.shape[2]
+    avals = [a.aval for a in equation.operands]
+    count = equation.primitive.traits.flops(avals, [], equation.params)
+    assert count == 2 * B * N * T * places * (H + D)
 
 
 @pytest.mark.parametrize("dims", [(0, 0, 0), (0, None, 0), (None, 1, None)])
