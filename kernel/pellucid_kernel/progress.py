@@ -21,9 +21,11 @@ from pellucid.introspect.unrolled import (
     UserLine,
     calling_line,
     equation_count,
+    running_line,
     unrolled_loop,
     user_line,
 )
+from pellucid_kernel.interrupts import Position
 from pellucid_kernel.schema import ProgressRecord, UnrolledLoopRecord, UserLineRecord
 from pellucid_viz import Figure
 
@@ -33,6 +35,8 @@ _MAX_NS_BETWEEN_STAGES = 50_000_000
 _SECONDS_BETWEEN_COUNTS = 1.0
 """Interval between updates of the equation count during tracing."""
 _SECONDS_BETWEEN_NOTES = 1.0
+_SECONDS_BETWEEN_POSITIONS = 0.25
+"""Interval between looks at where a cell is, and at what devices compute meanwhile."""
 
 
 @dataclass(eq=False, slots=True)
@@ -78,7 +82,9 @@ class Work:
 
 @dataclass(eq=False, slots=True)
 class Wait:
-    """A thread that waits for devices, or work that devices continue after such a wait was interrupted."""
+    """A thread that waits for devices, devices that compute while a line of the cell goes on, or work that they continue
+    after a wait was interrupted.
+    """
 
     arrays: str
     devices: str
@@ -86,7 +92,7 @@ class Wait:
     place: UserLine | None
     cell: str | None
     is_by_tool: bool
-    stage: Literal["wait", "left"] = "wait"
+    stage: Literal["wait", "busy", "left"] = "wait"
 
     def age_seconds(self) -> float:
         return (time.monotonic_ns() - self.begun_ns) / 1e9
@@ -113,8 +119,8 @@ NOTHING = ProgressRecord(
 
 
 class ProgramProgress(events.Observer):
-    """Reports compilations and waits that take longer than `SHOWN_AFTER_SECONDS`, and devices still busy after an
-    interrupt.
+    """Reports compilations and waits that take longer than `SHOWN_AFTER_SECONDS`, devices that compute while a line of a
+    cell goes on, and devices still busy after an interrupt.
 
     A background thread sends the messages, since the compiling or waiting thread is busy.
     """
@@ -127,6 +133,11 @@ class ProgramProgress(events.Observer):
         """Current compilation by thread."""
         self._waits: dict[int, Wait] = {}
         self._left: Wait | None = None
+        self._busy: Wait | None = None
+        self._thread = 0
+        """The thread of the running cell."""
+        self._position: Position | None = None
+        """Where it was at the last look."""
         self._changed = threading.Condition()
         self._is_stopped = False
         self.shown = NOTHING
@@ -134,12 +145,16 @@ class ProgramProgress(events.Observer):
 
     def cell_started(self, cell: str | None) -> None:
         """Sets the cell under which compilations are shown."""
-        self._cells.append(cell)
+        with self._changed:
+            self._cells.append(cell)
+            self._thread = threading.get_ident()
+            self._changed.notify()
 
     def cell_ended(self) -> None:
         """Clears the cell and its unfinished work."""
-        del self._cells[-1:]
         with self._changed:
+            del self._cells[-1:]
+            self._position = self._busy = None
             self._works.pop(threading.get_ident(), None)
             self._waits.pop(threading.get_ident(), None)
             self._changed.notify()
@@ -194,7 +209,9 @@ class ProgramProgress(events.Observer):
         works = [each for each in self._works.values() if each.program is not None]
         work = min([*works, *self._waits.values()], key=lambda each: each.begun_ns, default=None)
         if work is None:
-            return self._state_of_left_work()
+            left, seconds = self._state_of_left_work()
+            return (left, seconds) if left is not None else self._state_of_busy_devices()
+        self._position = self._busy = None
         age = work.age_seconds()
         if age < SHOWN_AFTER_SECONDS:
             return None, SHOWN_AFTER_SECONDS - age
@@ -212,6 +229,30 @@ class ProgramProgress(events.Observer):
             self._left = None
             return None, None
         return (self._left, self._left.stage, 0), _SECONDS_BETWEEN_COUNTS
+
+    def _state_of_busy_devices(self) -> tuple[tuple[Wait, str, int] | None, float | None]:
+        """State of devices that compute while the cell stays at one position: NumPy may wait there for an array's memory,
+        of which nothing is told.
+        """
+        if not self._cells:
+            return None, None
+        position, before = Position(self._thread), self._position
+        self._position = position
+        if position != before:
+            self._busy = None
+            return None, _SECONDS_BETWEEN_POSITIONS
+        unfinished = waits.unfinished_arrays()
+        if not unfinished:
+            self._busy = None
+        elif self._busy is None:
+            self._busy = Wait(
+                waits.awaited_text(unfinished), waits.devices_text(unfinished),
+                time.monotonic_ns() - int(_SECONDS_BETWEEN_POSITIONS * 1e9),
+                running_line(position.frame), self._cells[-1], is_by_tool=False, stage="busy",
+            )  # fmt: skip
+        return (
+            None if self._busy is None else (self._busy, self._busy.stage, 0)
+        ), _SECONDS_BETWEEN_POSITIONS
 
     def _watch(self) -> None:
         """Runs in the background thread: sends the state whenever it changes, until `stop`."""

@@ -229,8 +229,10 @@ class ProgressRecord(Record):
 
     function: str | None
     """Name of the compiled function, or the types of the awaited arrays; None if nothing is running."""
-    stage: Literal["trace", "lower", "compile", "wait", "left"] | None
-    """Stage of the compilation, `wait`, or `left` for work that devices continue after an interrupted wait."""
+    stage: Literal["trace", "lower", "compile", "wait", "busy", "left"] | None
+    """Stage of the compilation; `wait`; `busy` for devices that compute while one line goes on without a wait that
+    pellucid knows of, such as NumPy's; or `left` for work that devices continue after an interrupted wait.
+    """
     devices: str
     """Devices that are awaited; empty for a compilation."""
     equation_count: int

@@ -15,6 +15,7 @@ from pellucid_kernel.cells import Cells
 from pellucid_kernel.channel import Channel
 from pellucid_kernel.completion import Hints
 from pellucid_kernel.failures import FailureDisplay
+from pellucid_kernel.interrupts import UnansweredInterrupts
 from pellucid_kernel.panels import PANELS
 from pellucid_kernel.placements import HANDLERS as PLACEMENT_HANDLERS
 from pellucid_kernel.profiles import HANDLERS as PROFILE_HANDLERS
@@ -42,6 +43,7 @@ class ShellConnection:
         self._failures = FailureDisplay(shell)
         self._progress = ProgramProgress(lambda record: channel.send(record.to_dict()))
         self._notes = RecompilationNotes(shell)
+        self._interrupts = UnansweredInterrupts(shell)
         # JupyterLab's server sets the variable to the notebook's name.
         if config.compilation_cache_session is None:
             config.update("compilation_cache_session", os.environ.get("JPY_SESSION_NAME"))
@@ -57,6 +59,7 @@ class ShellConnection:
         events.remove_observer(self._notes)
         events.remove_observer(self._progress)
         self._progress.stop()
+        self._interrupts.stop()
         introspect.find_cells_with(None)
         self._channel.answer_with(None)
         self._failures.stop()
@@ -73,9 +76,11 @@ class ShellConnection:
     def cell_started(self, cell: str | None) -> None:
         """Sets the id of the cell that is now running."""
         self._progress.cell_started(cell)
+        self._interrupts.cell_started()
 
     def cell_ended(self) -> None:
         """Sends the current state to all panels."""
+        self._interrupts.cell_ended()
         self._notes.cell_ended()
         self._progress.cell_ended()
         self.publish_states()

@@ -283,6 +283,42 @@ def test_a_panel_is_told_what_is_waited_for_and_what_goes_on_after_an_interrupt(
         manager.shutdown_kernel(now=True)
 
 
+def test_an_interrupt_that_code_of_c_ignores_is_answered_by_what_runs():
+    manager, client = start_new_kernel(kernel_name="pellucid", startup_timeout=SECONDS)
+    try:
+        run(client, IMPORT + "\nimport hashlib")
+        panel = Panel(client)
+        asked = client.execute(IN_C)
+        while (record := panel.next("progress"))["stage"] != "busy":
+            pass
+        assert (record["function"], record["devices"]) == ("f32[200,200]", "cpu 0")
+        assert record["place"]["line"] == 3
+        manager.interrupt_kernel()
+        while (message := client.get_iopub_msg(timeout=SECONDS))["msg_type"] != "stream":
+            pass
+        assert message["parent_header"]["msg_id"] == asked
+        assert message["content"]["name"] == "stderr"
+        text = message["content"]["text"]
+        assert "line 3 runs code of C" in text
+        assert "cpu 0 still computes f32[200,200]" in text
+        assert client.get_shell_msg(timeout=SECONDS)["content"]["ename"] == "KeyboardInterrupt"
+        # An interrupt that ends a cell at once needs no words.
+        asked = client.execute("import time\nprint('begun', flush=True)\ntime.sleep(60)")
+        while (message := client.get_iopub_msg(timeout=SECONDS))["msg_type"] != "stream":
+            pass
+        manager.interrupt_kernel()
+        while (message := client.get_iopub_msg(timeout=SECONDS))["msg_type"] != "status":
+            assert message["msg_type"] != "stream"
+    finally:
+        client.stop_channels()
+        manager.shutdown_kernel(now=True)
+
+
+# What runs in C takes some seconds, and lets other threads run.
+IN_C = """endless = pl.jit(lambda x: pl.lax.while_loop(lambda y: True, lambda y: jnp.sin(y @ y), x))
+y = endless(jnp.ones((200, 200)))
+hashlib.pbkdf2_hmac("sha256", b"", b"", 8_000_000)"""
+
 WAITING = """endless = pl.jit(lambda x: pl.lax.while_loop(lambda y: True, lambda y: jnp.sin(y @ y), x))
 y = endless(jnp.ones((200, 200)))
 y.block_until_ready()"""

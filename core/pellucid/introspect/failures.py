@@ -32,11 +32,13 @@ def error(raised: BaseException) -> schema.ErrorRecord | None:
     ('ShapeError', ['a: f32[2,3], dimension 1', 'b: f32[4,5], dimension 0'])
     """
     if isinstance(raised, PellucidError):
-        what, got, where, do = raised.what, list(raised.got), raised.where, raised.do
+        text, got, where, do = raised.what, list(raised.got), raised.where, raised.do
     elif isinstance(raised, JaxRuntimeError) or is_filtered(raised):
-        what, got, where, do = str(raised) or "(no message)", [], None, None
+        text, got, where, do = str(raised), [], None, None
     else:
         return None
+    # An interrupted wait has no message, but a note on what the devices still do.
+    what = "\n".join(filter(None, [text, *getattr(raised, "__notes__", ())])) or "(no message)"
     return schema.ErrorRecord(
         name=type(raised).__name__,
         what=what,

@@ -7,7 +7,7 @@ from __future__ import annotations
 import os
 from collections import Counter
 from collections.abc import Sequence
-from types import CodeType
+from types import CodeType, FrameType
 from typing import Any, NamedTuple
 
 from pellucid._machine.base import source
@@ -44,6 +44,13 @@ def calling_line() -> UserLine | None:
     """The innermost user line of the current call stack; None if there is none."""
     frame = source.user_frame(source.capture())
     return None if frame is None else user_line(frame.file, frame.line)
+
+
+def running_line(frame: FrameType | None) -> UserLine | None:
+    """The innermost user line of a frame, which may be of another thread, and of its callers; None if there is none."""
+    while frame is not None and not source.is_user_file(frame.f_code.co_filename):
+        frame = frame.f_back
+    return None if frame is None else user_line(frame.f_code.co_filename, frame.f_lineno)
 
 
 def user_line(file: str, line: int) -> UserLine:

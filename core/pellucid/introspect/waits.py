@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from pellucid._machine.runtime import waiting
+from pellucid._machine.runtime import memory, waiting
 
 _MAX_NAMED = 3
 
@@ -23,6 +23,11 @@ def devices_text(several: Sequence[Any]) -> str:
 def busy_text() -> str:
     """The devices that are still busy after an interrupted wait; empty if none is."""
     return _device_names(waiting.busy_devices())
+
+
+def unfinished_arrays() -> list[Any]:
+    """The arrays of this process that devices haven't computed yet, whoever waits for them."""
+    return [*memory.unfinished_arrays()]
 
 
 def _device_names(devices: Sequence[Any]) -> str:

@@ -10,6 +10,7 @@ const STAGES = {
   lower: 'Lowering',
   compile: 'Compiling',
   wait: 'Waiting for',
+  busy: 'Computing',
   left: 'Still computing',
 } as const;
 const OF_DEVICES =
@@ -82,9 +83,9 @@ function factsOf(record: ProgressRecord): string {
       : counted(record.equation_count, 'equation') + soFar,
   ];
   if (record.place !== null) {
-    parts.push(
-      `${isWait ? 'needed' : 'called'} in ${oneLine(record.place.source, 40)}, line ${record.place.line}`,
-    );
+    const place = `${oneLine(record.place.source, 40)}, line ${record.place.line}`;
+    const relation = isWait ? 'needed in' : 'called in';
+    parts.push(record.stage === 'busy' ? `while ${place} runs` : `${relation} ${place}`);
   }
   if (record.is_by_tool) {
     parts.push('for a view');

@@ -184,9 +184,10 @@ export interface ProgressRecord {
    */
   readonly function: string | null;
   /**
-   * Stage of the compilation, `wait`, or `left` for work that devices continue after an interrupted wait.
+   * Stage of the compilation; `wait`; `busy` for devices that compute while one line goes on without a wait that
+   * pellucid knows of, such as NumPy's; or `left` for work that devices continue after an interrupted wait.
    */
-  readonly stage: "trace" | "lower" | "compile" | "wait" | "left" | null;
+  readonly stage: "trace" | "lower" | "compile" | "wait" | "busy" | "left" | null;
   /** Devices that are awaited; empty for a compilation. */
   readonly devices: string;
   /**

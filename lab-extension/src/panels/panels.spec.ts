@@ -283,6 +283,13 @@ describe('a long wait', () => {
     expect(line.querySelector('button')!.hidden).toBe(false);
   });
 
+  test('of which nobody knows says what devices compute, and which line goes on', () => {
+    const line = lineOf({ ...wait, stage: 'busy' });
+    expect(line.textContent).toContain('Computing f32[200,200]');
+    expect(line.textContent).toContain('on cpu 0 · while In[4], line 7 runs');
+    expect(line.querySelector('button')!.hidden).toBe(false);
+  });
+
   test('that was interrupted says what the device does, and what can be done', () => {
     const line = lineOf({ ...wait, stage: 'left' });
     expect(line.textContent).toContain('Still computing f32[200,200]');

@@ -105,3 +105,14 @@ def test_short_text_waits_for_nothing():
     assert introspect.short_text(3) is None
     assert introspect.short_text({"a": jnp.ones(2), "b": 1}) == "dict of 1 array, 8 B"
     assert introspect.short_text(["text"]) is None
+
+
+def test_the_record_of_an_error_has_its_notes():
+    with pytest.raises(TypeError) as raised:
+        jnp.ones((2, 3)) @ jnp.ones((4, 5))
+    first = introspect.error(raised.value)
+    raised.value.add_note("Both came from `load`.")
+    noted = introspect.error(raised.value)
+    assert first is not None
+    assert noted is not None
+    assert noted.what == f"{first.what}\nBoth came from `load`."

@@ -55,6 +55,12 @@ def described_live_arrays() -> list[LiveArray]:
     return sorted(described, key=lambda live: -live.n_bytes)
 
 
+def unfinished_arrays() -> list[ArrayImpl]:
+    """The live arrays on all started platforms that devices haven't computed yet."""
+    arrays = [x for client in platforms.started_clients() for x in client.live_arrays()]
+    return [x for x in arrays if not x.is_deleted() and not x.is_ready()]
+
+
 def _live_array(array: ArrayImpl) -> LiveArray:
     local = array._sharding._internal_device_list.addressable_device_list
     count = max(len(local), 1)
