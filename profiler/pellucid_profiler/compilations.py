@@ -1,16 +1,20 @@
-"""Compilations during a session: which functions were traced and compiled, how long that took, and why it was needed."""
+"""Compilations during a session: which functions and eager operations were traced and compiled, how long that took, and
+why it was needed.
+"""
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any, NamedTuple
 
 from pellucid.introspect import recording
+from pellucid.introspect.eager_compilations import EagerCompilationLog
 from pellucid.introspect.misses import misses_since
 from pellucid.introspect.schema import MissRecord
 
 
 class Compilation(NamedTuple):
-    """A function that was traced or compiled during a session.
+    """A function, or an operation called eagerly, that was traced or compiled during a session.
 
     >>> with pl.profiler.profile() as recorded:
     ...     y = pl.jit(lambda x: x + 43)(1.0)
@@ -31,6 +35,8 @@ class Compilation(NamedTuple):
     """Number of programs compiled so far for this function, this one included; above 1 it is a recompilation."""
     causes: list[str]
     """Differences from the most similar earlier program, as `argument: before -> after`."""
+    is_operation: bool = False
+    """Whether it is an operation that was called eagerly, the first time for its types in this process."""
 
     @property
     def seconds(self) -> float:
@@ -63,3 +69,25 @@ def _compilation(record: MissRecord) -> Compilation:
             if cause.part != "first_call"
         ],
     )
+
+
+def operation_compilations(log: EagerCompilationLog) -> list[Compilation]:
+    """The compilations of operations called eagerly, oldest first."""
+    counts: Counter[str] = Counter()
+    compilations: list[Compilation] = []
+    for each in log.compilations:
+        counts[each.operation] += 1
+        compilations.append(
+            Compilation(
+                function=each.operation,
+                file="" if each.frame is None else each.frame.file,
+                line=0 if each.frame is None else each.frame.line,
+                trace_seconds=0.0,
+                lower_seconds=each.lower_seconds,
+                compile_seconds=each.compile_seconds,
+                entry_count=counts[each.operation],
+                causes=[],
+                is_operation=True,
+            )
+        )
+    return compilations

@@ -76,9 +76,22 @@ def findings(session: SessionTables) -> list[Finding]:
 
 def _compilations(session: SessionTables) -> Iterator[Finding]:
     by_function: dict[str, list[int]] = defaultdict(list)
+    operations = [each for each in session.compilations if each.is_operation]
     for i, compilation in enumerate(session.compilations):
-        by_function[compilation.function].append(i)
+        if not compilation.is_operation:
+            by_function[compilation.function].append(i)
     wall = session.totals.wall_seconds
+    seconds = sum(each.seconds for each in operations)
+    if operations and seconds >= MIN_SHARE * wall:
+        longest = max(operations, key=lambda each: each.seconds)
+        yield Finding(
+            f"Compiling {count_text(len(operations), 'operation')} called outside of `jit` took {seconds_text(seconds)} "
+            f"({percent_text(seconds / wall)} of the session).",
+            f"`{longest.function}` took the longest, {seconds_text(longest.seconds)}: "
+            f"{line_number_text(session.sources, longest.file, longest.line) or 'at no line of yours'}.",
+            "An operation is compiled at its first call with these types: record another run, or jit what calls it.",
+            seconds,
+        )
     for function, rows in by_function.items():
         compilations = [session.compilations[i] for i in rows]
         seconds = sum(each.seconds for each in compilations)
@@ -115,6 +128,8 @@ def _compile_steps(session: SessionTables) -> Iterator[Finding]:
                 step.thread_seconds,
             )
     for each in session.compilations:
+        if each.is_operation:
+            continue
         before = each.trace_seconds + each.lower_seconds
         if before > MIN_SHARE * wall and before > each.compile_seconds:
             yield Finding(

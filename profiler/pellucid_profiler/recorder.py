@@ -11,10 +11,11 @@ from typing import Any, Self
 
 from pellucid.events import add_observer, remove_observer
 from pellucid.introspect import recording
+from pellucid.introspect.eager_compilations import EagerCompilationLog
 from pellucid.introspect.errors import ArgumentValueError, UnsupportedError
 from pellucid.introspect.transfers import TransferLog
 from pellucid_profiler.callbacks import CallbackLog
-from pellucid_profiler.compilations import compilations_since
+from pellucid_profiler.compilations import compilations_since, operation_compilations
 from pellucid_profiler.conversion import Conversion, Observed
 from pellucid_profiler.files import sealed_recording, write_file
 from pellucid_profiler.live_arrays import ArrayLog
@@ -78,6 +79,7 @@ class Profile:
         self._session: Any = None
         self._transfers: TransferLog | None = None
         self._callbacks: CallbackLog | None = None
+        self._operations = EagerCompilationLog()
         self._arrays: ArrayLog | None = None
         self._executables: list[Any] = []
         self._conversion: Conversion | None = None
@@ -119,7 +121,9 @@ class Profile:
             raise _is_recording() from error
         self._arrays, self._transfers, self._callbacks = ArrayLog(), TransferLog(), CallbackLog()
         add_observer(self._transfers)
+        self._operations = EagerCompilationLog()
         add_observer(self._callbacks)
+        add_observer(self._operations)
         _current = _last = self
 
     def _line_begins(self, frame: FrameType) -> bool:
@@ -129,7 +133,7 @@ class Profile:
         assert self._limit is not None
         if not self._limit.is_reached_by_line(frame):
             return False
-        if not self.has_begun_again and compilations_since(self._begin_ns):
+        if not self.has_begun_again and self._has_compiled():
             self._begin_again()
             return False
         self.is_cut = True
@@ -141,11 +145,14 @@ class Profile:
         if self._limit is None:
             return
         is_enough = self._limit.is_reached_by_step()
-        if self._limit.count == 1 and compilations_since(self._begin_ns):
+        if self._limit.count == 1 and self._has_compiled():
             self._begin_again()
         elif is_enough:
             self.is_cut = True
             self._stop()
+
+    def _has_compiled(self) -> bool:
+        return bool(compilations_since(self._begin_ns) or self._operations.compilations)
 
     def _begin_again(self) -> None:
         """Restarts the recording, discarding a warm-up that compiled."""
@@ -166,6 +173,7 @@ class Profile:
         assert self._callbacks is not None
         remove_observer(self._transfers)
         remove_observer(self._callbacks)
+        remove_observer(self._operations)
         self._arrays.end()
 
     def __exit__(
@@ -202,7 +210,9 @@ class Profile:
             # Keeps programs alive that may be deleted before the recording is converted.
             executables = [*self._executables, *recording.live_executables()]
             self._executables = []
-            compilations = compilations_since(self._begin_ns)
+            compilations = compilations_since(self._begin_ns) + operation_compilations(
+                self._operations
+            )
             meshes = recording.live_meshes()
             transfers = [
                 Transfer(

@@ -114,6 +114,21 @@ def test_a_compilation_again_is_told_with_its_cause(every_share) -> None:
     assert "f32[40,40]" in text
 
 
+def test_compilations_of_operations_called_eagerly_are_told(every_share) -> None:
+    x = jnp.ones((3, 17, 29))
+    function = pl.jit(lambda x: x - 2)
+    with profile() as recorded:
+        pl.lax.exp(pl.lax.rev(x, (0, 2)))
+        function(x).block_until_ready()
+    compiled = [(each.function, each.is_operation) for each in recorded.compilations]
+    assert sorted(compiled) == [("<lambda>", False), ("exp", True), ("rev", True)]
+    operations = [each for each in recorded.compilations if each.is_operation]
+    [finding] = [each for each in findings(recorded.wait()) if "outside of `jit`" in each.text]
+    assert finding.text.startswith("Compiling 2 operations called outside of `jit` took ")
+    assert "test_findings.py, line" in finding.evidence
+    assert finding.saved_seconds == pytest.approx(sum(each.seconds for each in operations))
+
+
 def test_waiting_for_python_is_told(step, every_share) -> None:
     function, x = step
     with profile() as recorded:

@@ -30,6 +30,17 @@ def test_steps_behind_those_that_compile_are_recorded() -> None:
         pass
 
 
+def test_steps_behind_those_that_compile_operations_are_recorded() -> None:
+    x = jnp.ones((5, 23))
+    with profile(steps=3) as recorded:
+        for i in range(8):
+            with step(i):
+                pl.lax.rev(x, (1,))
+        during = recorded.wait()
+    assert [each.number for each in during.steps] == [1, 2, 3]
+    assert during.compilations == []
+
+
 def test_a_loop_with_fewer_steps_is_recorded_whole() -> None:
     run(jnp.cos, 1)
     with profile(steps=5) as recorded:
