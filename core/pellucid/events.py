@@ -4,6 +4,7 @@ from pellucid._machine.base.events import (
     CacheLooked as CacheLooked,
     CallbackRan as CallbackRan,
     CompilationFinished as CompilationFinished,
+    EquationEntered as EquationEntered,
     EquationStaged as EquationStaged,
     Event as Event,
     Observer as Observer,

@@ -16,7 +16,7 @@ from pellucid_profiler.compilations import Compilation
 from pellucid_profiler.counters import Counters
 from pellucid_profiler.live_arrays import HeapRow, LiveArrays
 from pellucid_profiler.live_buffers import ProgramMemory
-from pellucid_profiler.marks import line_of_calls, marked_place
+from pellucid_profiler.marks import is_backward_mark, line_of_calls, line_within_calls, marked_place
 from pellucid_profiler.operations import Operations, group_rows, match_values
 from pellucid_profiler.peaks import Peaks
 from pellucid_profiler.sources import InstructionInfo, ProgramInfo, unknown_instruction
@@ -106,13 +106,22 @@ class SessionData:
         called_by = line_of_calls(self.names, self.spans, self.calls)
         has_run = self.calls.run != ABSENT
         lines = match_values(ops.run, self.calls.run[has_run], called_by[has_run])
+        modules = [
+            self.programs[number].name if number in self.programs else ""
+            for number in ops.program.tolist()
+        ]
+        within = line_within_calls(self.names, self.spans, ops, modules)
+        lines = np.where(lines == ABSENT, within, lines)
         eager = [number for number, program in self.programs.items() if not any(program.places())]
         return np.where(np.isin(ops.program, eager), lines, ABSENT)
 
     def _info(self, program: int, instruction: int, line: int) -> InstructionInfo:
         name = self.names[instruction]
         info = self.programs[program].instructions.get(name) or unknown_instruction(name)
-        return info if line == ABSENT else info.of_line(marked_place(self.names[line]))
+        if line == ABSENT:
+            return info
+        mark = self.names[line]
+        return info.of_line(marked_place(mark), is_backward=is_backward_mark(mark))
 
     @cached_property
     def seconds_of_operation(self) -> npt.NDArray[np.float64]:

@@ -112,10 +112,15 @@ class InstructionInfo(NamedTuple):
             "callback" in share.operation for share in self.shares
         )
 
-    def of_line(self, place: SourceLine) -> InstructionInfo:
-        """This instruction with its time attributed to the line `place`, which called it eagerly."""
+    def of_line(self, place: SourceLine, *, is_backward: bool = False) -> InstructionInfo:
+        """This instruction with its time attributed to the line `place`, which called it eagerly, or whose backward pass did."""
         shares = self.shares or [Share(None, "", "", None, 1.0)]
-        placed = [share._replace(place=place) for share in shares]
+        placed = [
+            share._replace(
+                place=place, scope=f"transpose({share.scope})" if is_backward else share.scope
+            )
+            for share in shares
+        ]
         return self._replace(shares=placed, attribution="own")
 
 

@@ -238,6 +238,26 @@ def test_eager_operations_count_for_the_lines_of_functions_that_call_them() -> N
     assert {row.place for row in without.lines}.isdisjoint(places)
 
 
+def test_what_an_eager_backward_pass_runs_counts_for_the_lines_that_it_transposes() -> None:
+    def loss(x):
+        y = x @ x
+        return jnp.sin(y).sum()
+
+    x = jnp.full((64, 64), 1 / 64)
+    pl.grad(loss)(x)
+    with profile(lines=True) as recorded:
+        pl.grad(loss)(x)
+    rows = {row.place: row for row in recorded.lines}
+    product, value = rows[line(loss, 1)], rows[line(loss, 2)]
+    assert product.forward_seconds > 0
+    assert product.backward_seconds > 0
+    assert value.forward_seconds > 0
+    assert value.backward_seconds > 0
+    # What runs in the thread of a call that has another program is of its line, too.
+    assert "jit_cos" in {row.program for row in recorded.by_operation}
+    assert rows.keys() <= {line(loss, 1), line(loss, 2), None}
+
+
 def test_lines_are_not_marked_under_a_debugger() -> None:
     sys.settrace(lambda *_: None)
     try:

@@ -8,12 +8,14 @@ import contextlib
 import functools
 import itertools
 from collections.abc import Collection, Mapping
+from types import CodeType
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from pellucid import numpy
 from pellucid._machine.base import by_tool, is_user_file
+from pellucid._machine.base.source import user_places
 from pellucid._machine.higher_order.jitted import jit
 from pellucid._machine.higher_order.loops import fori_loop
 from pellucid._machine.runtime import platforms
@@ -36,6 +38,7 @@ from pellucid._machine.xla.profiling import (
     register_subprocess,
     start_server,
 )
+from pellucid._machine.xla.traceback import location_of
 
 from .traps import own_settings
 
@@ -59,6 +62,12 @@ def wait_for_devices() -> list[Any]:
             device for each in live_executables() for device in each.local_devices()
         )
         return [device for device in devices if not _drain(device)]
+
+
+def line_of(equation: Any) -> tuple[CodeType, int] | None:
+    """The code and the line of the user that made an equation; None if there is none."""
+    places = user_places(equation.source)
+    return (places[0][0], location_of(*places[0])[0]) if places else None
 
 
 DRAINING = "pellucid_draining"

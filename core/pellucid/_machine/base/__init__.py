@@ -28,6 +28,7 @@ from .events import (
     CallbackRan,
     CompilationFinished,
     Direction,
+    EquationEntered,
     EquationStaged,
     Observer,
     PassFinished,

@@ -105,6 +105,18 @@ class EquationStaged(Event):
 
 
 @_happening
+class EquationEntered(Event):
+    """The operations that run from here on are made of an equation, by a transformation that goes through a program.
+
+    Frequent: published only if an observer requests it, and where the operations run at once. `equation` is None where the
+    transformation leaves the program.
+    """
+
+    equation: Any
+    transformation: str
+
+
+@_happening
 class PassFinished(Event):
     """A pass of the compilation pipeline ended; `before` and `after` are the programs themselves."""
 
@@ -205,6 +217,7 @@ class Observer:
     def stage_ended(self, event: StageEnded, /) -> None: ...
     def trace_finished(self, event: TraceFinished, /) -> None: ...
     def equation_staged(self, event: EquationStaged, /) -> None: ...
+    def equation_entered(self, event: EquationEntered, /) -> None: ...
     def pass_finished(self, event: PassFinished, /) -> None: ...
     def cache_looked(self, event: CacheLooked, /) -> None: ...
     def compilation_finished(self, event: CompilationFinished, /) -> None: ...

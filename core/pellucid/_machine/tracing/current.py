@@ -7,7 +7,16 @@ import threading
 from collections.abc import Generator, Iterator
 from typing import Any, Self
 
-from pellucid._machine.base import ArgumentTypeError, Function, ScopeStack, block, wrapping
+from pellucid._machine.base import (
+    ArgumentTypeError,
+    EquationEntered,
+    Function,
+    ScopeStack,
+    block,
+    on,
+    publish,
+    wrapping,
+)
 from pellucid._machine.base.late import late
 from pellucid._machine.ir import Equation, Lineage
 from pellucid._machine.xla import by_name, flags
@@ -192,9 +201,13 @@ class use_facts:
             self.scope, outer = scope, self.outer[0]
             self.joined = outer if scope is None else scope.on(outer)
         context.scope, context.source, context.lineage = self.joined, equation.source, lineage
+        if on.equation_entered and context.trace.is_eager:
+            publish(EquationEntered(equation, lineage.transformation))
 
     def __exit__(self, *exception: object) -> None:
         context.scope, context.source, context.lineage = self.outer
+        if on.equation_entered and context.trace.is_eager:
+            publish(EquationEntered(None, ""))
 
 
 @block
