@@ -200,9 +200,22 @@ class _ByStretch:
         return next((place for place, flag in flags if np.asarray(flag)), None)
 
     def _flag_of(self, value: Any) -> Any:
-        """Boolean scalar: whether any element of a value satisfies the condition. None if none can."""
-        flag = _flag_program(self._watch, type_of(value))
-        return None if flag is None else run_at(None, flag[0], [value], flag[1])[0]
+        return _flag_of(self._watch, value)
+
+
+def meets(condition: Callable[[Any], Any], value: Any) -> bool:
+    """Whether any element of an array satisfies a condition; of the parts on this process's devices if others have some, too."""
+    watch = Watch(condition)
+    shards = () if value.is_fully_addressable else value.addressable_shards
+    parts = [shard.data for shard in shards] or [value]
+    with silence():
+        return any(np.asarray(flag) for x in parts if (flag := _flag_of(watch, x)) is not None)
+
+
+def _flag_of(watch: Watch, value: Any) -> Any:
+    """Boolean scalar: whether any element of a value satisfies the condition. None if none can."""
+    flag = _flag_program(watch, type_of(value))
+    return None if flag is None else run_at(None, flag[0], [value], flag[1])[0]
 
 
 @cached(256)

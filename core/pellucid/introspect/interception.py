@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import sys
 import threading
 from collections.abc import Iterator
 
 from pellucid._machine.base import is_user_file
+from pellucid._machine.base.source import is_internal_file
 from pellucid._machine.callbacks.breakpoints import prompt_streams
 from pellucid._machine.compilation import interception
-from pellucid._machine.compilation.interception import Runner
+from pellucid._machine.compilation.interception import Operation, Runner
 from pellucid._machine.compilation.launches import Launch
 from pellucid._machine.higher_order.traced_function_cache import users_programs as traced_programs
 from pellucid._machine.ir import Jaxpr
@@ -18,7 +20,9 @@ from .stepping import open_program
 
 __all__ = [
     "Launch",
+    "Operation",
     "Runner",
+    "is_called_by_program",
     "is_user_file",
     "keep_calls",
     "prompt_streams",
@@ -29,8 +33,17 @@ __all__ = [
 _lock = threading.Lock()
 
 
+def is_called_by_program() -> bool:
+    """Whether a running program calls the Python that this thread runs, for whose results it waits."""
+    frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]  # public by use
+    while frame.f_back is not None:
+        frame = frame.f_back
+    return is_internal_file(frame.f_code.co_filename)
+
+
 def run_programs_by(runner: Runner | None) -> None:
-    """Make `runner` run each call of a jitted function of the user, and each loop, branch or call that is run eagerly.
+    """Make `runner` run each call of a jitted function of the user, and each loop, branch or call that is run eagerly, and look at
+    all other operations that run eagerly if it has a `look`.
 
     None removes the runner. Nothing is compiled again.
 

@@ -42,6 +42,7 @@ __all__ = [
     "held_values",
     "images_of",
     "is_noting",
+    "are_equal",
     "noting",
     "watching",
 ]
@@ -89,13 +90,19 @@ class TracedMoment(NamedTuple):
 class TraceNotes:
     """The lines and values that were recorded while one program was staged."""
 
-    def __init__(self, trace: StagingTrace, n_around: int) -> None:
+    def __init__(
+        self,
+        debug: DebugInfo | None,
+        inputs: Sequence[Var],
+        equations: Sequence[Equation],
+        n_around: int,
+    ) -> None:
         self.n_around = n_around
         """Number of the user's frames that were active where the program begins."""
         self.events: list[TracedMoment] = []
-        self.debug = trace.debug
-        self.inputs: Sequence[Var] = trace.invars
-        self.equations: Sequence[Equation] = trace.equations
+        self.debug = debug
+        self.inputs = inputs
+        self.equations = equations
         """All staged equations, including those that were replaced later."""
 
 
@@ -190,7 +197,8 @@ class _Watcher:
         if notes is None:
             n_around = self._n_around + len(self._stack) - len(within)
             trace.debug = trace.debug or DebugInfo("unknown", "program")
-            notes = self._notes[trace] = trace.debug.notes = TraceNotes(trace, n_around)
+            notes = TraceNotes(trace.debug, trace.invars, trace.equations, n_around)
+            self._notes[trace] = trace.debug.notes = notes
         notes.events.append(
             TracedMoment(
                 len(trace.equations),
@@ -248,28 +256,33 @@ def _n_user_frames(frame: FrameType | None) -> int:
 # What names hold ----------------------------------------------------------------------------------------
 
 
-def held_values(frame: FrameType) -> Held:
-    """The recordable values of a function's variables; mutable ones are copied."""
+def held_values(frame: FrameType, value_of: Callable[[Any], Any] | None = None) -> Held:
+    """The recordable values of a function's variables; mutable ones are copied.
+
+    `value_of` gives the variable or the known value of a tracer, None to leave it out (default: those of the program).
+    """
     held: dict[str, Any] = {}
     if frame.f_code.co_name != "<module>":
         for name, value in frame.f_locals.items():
             if name.isidentifier():
                 leaves: dict[str, Any] = {}
-                _collect(name, value, leaves, 0)
+                _collect(name, value, leaves, 0, value_of or _variable)
                 if len(leaves) <= MAX_LEAVES:
                     held.update(leaves)
     return held
 
 
-def _collect(path: str, value: Any, leaves: dict[str, Any], depth: int) -> None:
+def _collect(
+    path: str, value: Any, leaves: dict[str, Any], depth: int, value_of: Callable[[Any], Any]
+) -> None:
     """Add the leaves of `value`, keyed by their expressions. Attributes that may be computed aren't read."""
     kind = type(value)  # pyright: ignore[reportUnknownVariableType]  # of any value
     if len(leaves) > MAX_LEAVES:
         return
     if isinstance(value, (StagingTracer, BatchTracer, JVPTracer)):
-        variable = _variable(value)
-        if variable is not None:
-            leaves[path] = variable
+        held = value_of(value)
+        if held is not None:
+            leaves[path] = held
     elif isinstance(value, _CONSTANTS) or kind in ARRAY_TYPES:
         leaves[path] = value
     elif kind is np.ndarray:
@@ -279,19 +292,19 @@ def _collect(path: str, value: Any, leaves: dict[str, Any], depth: int) -> None:
         return
     elif kind in (tuple, list):
         for i, item in enumerate(value):
-            _collect(f"{path}[{i}]", item, leaves, depth + 1)
+            _collect(f"{path}[{i}]", item, leaves, depth + 1, value_of)
     elif kind is dict:
         for key, item in value.items():
             if isinstance(key, (str, int)):
-                _collect(f"{path}[{key!r}]", item, leaves, depth + 1)
+                _collect(f"{path}[{key!r}]", item, leaves, depth + 1, value_of)
     elif is_tuple(value) and (names := getattr(kind, "_fields", None)) is not None:  # pyright: ignore[reportUnknownArgumentType]  # of any parameters
         for name, item in zip(names, value, strict=True):
-            _collect(f"{path}.{name}", item, leaves, depth + 1)
+            _collect(f"{path}.{name}", item, leaves, depth + 1, value_of)
     elif dataclasses.is_dataclass(value) and kind is not value:
         stored = getattr(value, "__dict__", {})
         for field in dataclasses.fields(value):
             if field.name in stored:
-                _collect(f"{path}.{field.name}", stored[field.name], leaves, depth + 1)
+                _collect(f"{path}.{field.name}", stored[field.name], leaves, depth + 1, value_of)
 
 
 def _variable(value: Any) -> Any:
@@ -439,7 +452,7 @@ def _results_among(
         if isinstance(copy.primitive, HigherOrderPrimitive):
             is_same = len(copies) == 1
         else:
-            is_same = _is_same(copy.params, equation.params) and all(
+            is_same = are_equal(copy.params, equation.params) and all(
                 a.val is b.val
                 if isinstance(a, Literal) and isinstance(b, Literal)
                 else variables.get(a) is b  # type: ignore[arg-type]
@@ -465,7 +478,8 @@ def _is_alike(variable: Var, copy: Var, lanes: Lanes | None) -> bool:
     return tuple(shape) == getattr(variable.aval, "shape", ())
 
 
-def _is_same(params: Any, other: Any) -> bool:
+def are_equal(params: Any, other: Any) -> bool:
+    """Whether params of two equations are equal."""
     try:
         return bool(params == other)
     except Exception:  # params that can't be compared, such as arrays

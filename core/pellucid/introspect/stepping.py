@@ -196,6 +196,10 @@ class SteppedFrame:
         self._ran = self.position = position
         self._filled = position + 1
 
+    def is_known(self, equation: Equation) -> bool:
+        """Whether all results of an equation are known."""
+        return all(v in self.values for v in equation.results)
+
     def pass_by(self) -> None:
         """Stop after the next equation, whose runs have ended; its results are taken from these, or computed when they are read."""
         call = self.calls.get(self.position)

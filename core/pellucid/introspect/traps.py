@@ -10,6 +10,8 @@ from typing import ParamSpec, TypeVar
 
 from pellucid._machine.base import config, is_by_tool
 from pellucid._machine.sharding import set_mesh
+from pellucid._machine.tracing import use_no_facts
+from pellucid._machine.tracing.current import take_current_trace, unbound_axes
 
 Parameters = ParamSpec("Parameters")
 Result = TypeVar("Result")
@@ -61,4 +63,13 @@ def own_settings() -> Generator[None]:
         stack.enter_context(set_mesh(None))
         for option in _OF_USERS:
             stack.enter_context(option(option.default))
+        yield
+
+
+@contextlib.contextmanager
+def apart() -> Generator[None]:
+    """A context manager in which a tool runs operations while one of the user is interpreted: under no trace, axes and names of
+    its.
+    """
+    with take_current_trace(), unbound_axes(), use_no_facts():
         yield

@@ -6,8 +6,10 @@ import bisect
 import dataclasses
 import importlib
 import inspect
+import math
 import os
 import re
+import sys
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -15,6 +17,7 @@ import numpy as np
 
 import pellucid as pl
 from pellucid import analysis
+from pellucid.introspect.eager_operation import LocatedOperation
 from pellucid.introspect.errors import ArgumentTypeError, ArgumentValueError, ExecutionError
 from pellucid.introspect.evaluation import Step, match_at
 from pellucid.introspect.finding import Match, first_failure, first_match, match_again
@@ -25,7 +28,7 @@ from pellucid.introspect.kernel_steps import (
     number_of,
     position_of,
 )
-from pellucid.introspect.lanes import Lane, batch_sizes, lanes_at
+from pellucid.introspect.lanes import Lane, lanes_at
 from pellucid.introspect.lineage import transformation_of
 from pellucid.introspect.loops import LoopSearch
 from pellucid.introspect.mesh_positions import MeshPosition
@@ -35,6 +38,7 @@ from pellucid.introspect.simulation import is_simulated, simulated_body
 from pellucid.introspect.stepping import (
     breakpoints_of,
     calls_host,
+    can_enter,
     cell_name,
     compiled_results,
     frame_of,
@@ -149,6 +153,25 @@ class DebugSession:
         session._tree = pl.tree_util.tree_structure([0] * len(program.jaxpr.outvars))
         session._file = ""
         session._names = names
+        return session
+
+    @classmethod
+    def at_operation(
+        cls,
+        operation: LocatedOperation,
+        names: dict[str, Any],
+        condition: Callable[[Any], Any],
+        what: str,
+    ) -> DebugSession:
+        """A session at the line of an operation that has run eagerly, some of whose results meet `condition`, which `what` describes.
+
+        The operation doesn't run again.
+        """
+        session = cls.of_program(operation.program, operation.operands, names, sys.maxsize)
+        frame = session._stepper.top.frame
+        [equation] = frame.jaxpr.equations
+        frame.know_from(0, dict(zip(equation.results, operation.results, strict=True)))
+        session._give_value_reason(f"`{operation.name}`", condition, what)
         return session
 
     def _begin(self, program: Any, operands: list[Any], budget: int) -> None:
@@ -737,6 +760,11 @@ class DebugSession:
                 self._stepper.levels = [Level(frame)]
         return match is not None
 
+    @property
+    def watched(self) -> Callable[[Any], Any] | None:
+        """The condition of a value that is watched for, and that the call has; None for others."""
+        return None if self._watched is None else self._watched[3]
+
     def may_stop(self) -> bool:
         """Whether `run` may stop without a breakpoint: at the value that is watched for, or at a `debug.breakpoint`."""
         return self._watched is not None or bool(breakpoints_of(self.program))
@@ -1191,10 +1219,8 @@ class DebugSession:
             return True
         if self._watched and self._watched[:2] == (self.equation, self._stepper.place()):
             self._stand_on(len(self._places.stack(self.equation)))
-            text = f"the next operation gives a value with {self._watched[2]}"
-            if batch_sizes(self._stepper.top.frame.jaxpr, self.equation):
-                self.results_meeting(self._watched[3])
-            self._give_reason(", ".join([text, *map(str, self.lanes)]))
+            _, _, what, condition = self._watched
+            self._give_value_reason("the next operation", condition, what)
             return True
         if is_forward and self._has_stops_in_kernel(self.equation):
             self._enter_simulation()
@@ -1349,6 +1375,26 @@ class DebugSession:
 
     def _log_passed_breakpoints(self, equation: Any, obstacle: str) -> None:
         self.log(f"breakpoints within `{equation.primitive.name}` were passed: {obstacle}")
+
+    def _give_value_reason(
+        self, operation: str, condition: Callable[[Any], Any], what: str
+    ) -> None:
+        """Say that the next operation gives a value for which one stops, in which lane, and which of its elements are such.
+
+        What has effects, or programs within, doesn't run to find that out.
+        """
+        text, elements = f"{operation} gives a value with {what}", ""
+        frame, equation = self._stepper.top.frame, self.equation
+        if frame.is_known(equation) or not (equation.effects or can_enter(equation)):
+            values, number, indices = self.results_meeting(condition)
+            shape = np.shape(values[number]) if values else ()
+            # A condition may have one answer for all elements.
+            if len(indices) and 0 < len(shape) == indices.shape[1]:
+                first = tuple(indices[0].tolist())
+                elements = (
+                    f": {len(indices)} of {math.prod(shape)} elements, first at index {first}"
+                )
+        self._give_reason(", ".join([text, *map(str, self.lanes)]) + elements)
 
     def _give_reason(self, text: str) -> None:
         self._reason = self._stepper.place(), text

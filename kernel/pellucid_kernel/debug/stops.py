@@ -11,10 +11,15 @@ from concurrent.futures import Future
 from types import FrameType
 from typing import Any
 
+import pellucid as pl
+from pellucid.events import by_tool
+from pellucid.introspect.eager_operation import computes, locate
 from pellucid.introspect.errors import ExecutionError, PellucidError
 from pellucid.introspect.interception import (
     Launch,
+    Operation,
     Runner,
+    is_called_by_program,
     is_user_file,
     keep_calls,
     run_programs_by,
@@ -22,15 +27,14 @@ from pellucid.introspect.interception import (
 )
 from pellucid.introspect.noting import watching
 from pellucid.introspect.stepping import breakpoints_of, open_program, past_breakpoints
-from pellucid.introspect.traps import is_looking, without_traps
+from pellucid.introspect.traps import apart, is_looking, own_settings, without_traps
 from pellucid_kernel.debug import python_thread
 from pellucid_kernel.debug.breakpoints import Breakpoints
-from pellucid_kernel.debug.conditions import names_in
 from pellucid_kernel.debug.debug_session import Breakpoint, DebugSession
 from pellucid_kernel.debug.differences import in_ulps
 from pellucid_kernel.debug.equation_stacks import EquationStacks, equation_stacks
 from pellucid_kernel.debug.failures import session_at
-from pellucid_kernel.debug.finders import isinf, isnan
+from pellucid_kernel.debug.watches import Watches
 
 Move = Callable[[DebugSession], Any]
 STEPS = frozenset(("next", "stepIn", "stepOut"))
@@ -131,8 +135,7 @@ class Stops:
         self._moved: set[tuple[str, int]] = set()
         self._said: set[str] = set()
         """Why programs run without the watch."""
-        self._conditions: dict[str, tuple[Callable[[Any], Any], dict[str, Any]]] = {}
-        """By expression that was watched for its function, and what its names held."""
+        self._watches = Watches()
         self._entering: set[int] = set()
         """Identifiers of threads that stop in the next program they run."""
         self._is_ended = False
@@ -145,10 +148,15 @@ class Stops:
         self._version += 1
         self._is_ended = False
         self._said.clear()
+        self._watches.forget()
         stops_in_trace = self._breakpoints.settings.stops_in_trace
-        run_programs_by(
-            Runner(self.run, contextlib.nullcontext if stops_in_trace else _watch_lines)
-        )
+        tracing = contextlib.nullcontext if stops_in_trace else _watch_lines
+        look = self.look if self._breakpoints.watched else None
+        run_programs_by(Runner(self.run, tracing, look))
+
+    def begin_cell(self) -> None:
+        """Makes values that stops have shown before stop again."""
+        self._watches.forget()
 
     def enter_next(self, thread: int | None) -> None:
         """Stops at the first line of the next program that a thread runs; None cancels that."""
@@ -184,25 +192,100 @@ class Stops:
             return None
         program = open_program(launch.program)[0]
         is_entered = thread in self._entering and not launch.is_operation
-        if not (
-            is_entered
-            or (self._breakpoints.watched and self._is_of_user(launch, program))
-            or self._stops_in(program)
-            or breakpoints_of(program)
-        ):
+        is_watched = bool(self._breakpoints.watched) and self._is_of_user(launch, program)
+        if not (is_entered or is_watched or self._stops_in(program) or breakpoints_of(program)):
             return None
-        with self._lock:
-            if self._is_ended:
+        with self._session() as is_mine:
+            if not is_mine:
                 return None
-            self._thread = thread
-            try:
-                with python_thread.left_alone(), without_traps():
-                    results, lands = self._debug(launch, is_entered)
-            finally:
-                self._thread = None
+            results, lands = self._debug(launch, is_entered, is_watched)
         if lands is not None:
             python_thread.stop_after(lands)
         return results
+
+    @contextlib.contextmanager
+    def _session(self) -> Iterator[bool]:
+        """A context in which this thread may stop, once no other has stopped; False where it may not.
+
+        That is after the end, and in Python that a running program calls: the thread that has stopped may have to wait for it.
+        """
+        if not self._lock.acquire(blocking=False):
+            if is_called_by_program():
+                self._say_once(
+                    "Python that programs call runs on without stops while another program has stopped"
+                )
+                yield False
+                return
+            self._lock.acquire()
+        self._thread = threading.get_ident()
+        try:
+            if self._is_ended:
+                yield False
+            else:
+                with python_thread.left_alone(), without_traps():
+                    yield True
+        finally:
+            self._thread = None
+            self._lock.release()
+
+    def look(self, operation: Operation) -> None:
+        """Stops at an operation that has run eagerly if it gives the first value for which one stops.
+
+        It changes nothing and raises nothing; an interrupt ends a stop. Operands and results stay as they are.
+        """
+        if self._thread == threading.get_ident() or is_looking() or self._is_ended:
+            return
+        try:
+            callers = self._look(operation, self._breakpoints.watched)
+        except Exception as error:  # of an expression of the user, or of a value that can't be read
+            text = self._breakpoints.watched
+            self._say_once(
+                f"`{operation.name}` runs without the watch for `{text}`: {type(error).__name__}: {error}"
+            )
+            return
+        if callers:
+            python_thread.stop_after(callers[0])
+
+    @by_tool
+    def _look(self, operation: Operation, text: str) -> list[FrameType]:
+        """The frames of Python in which to stop next, innermost first; none where Python runs on."""
+        results, watches = operation.results, self._watches
+        comes_from_shown = watches.came_from_shown([*operation.operands, *results])
+        if comes_from_shown:
+            # A reference may hold the value from now on.
+            watches.show([x for x in operation.operands if isinstance(x, pl.Ref)])
+        if not text or not any(isinstance(x, pl.Array) for x in results):
+            return []
+        with apart(), own_settings():
+            condition, words = watches.of(text, lambda: _names_of(_callers()))
+            meeting = watches.meeting(condition, results)
+        if not meeting:
+            return []
+        if not comes_from_shown and not computes(operation):
+            return []
+        watches.show(meeting)
+        if comes_from_shown:
+            return []
+        located, callers = locate(operation), _callers()
+        # The innermost line is the session's, unless that is one of a backward pass.
+        others = callers if located.frame is None else callers[1:]
+        with apart(), self._session() as is_mine:
+            if not is_mine:
+                return []
+            with own_settings():
+                watches.show(watches.meeting(condition, operation.operands))
+                names = _names_of(callers)
+                session = DebugSession.at_operation(located, names, condition, words)
+            session.log = self._log
+            command = self._looked_at(session, located.name, others, "data breakpoint", text)
+        if command not in STEPS or self._is_ended:
+            return []
+        return others if command == "stepOut" else callers
+
+    def _say_once(self, text: str) -> None:
+        if text not in self._said:
+            self._said.add(text)
+            self._say(text)
 
     def _is_of_user(self, launch: Launch, program: Any) -> bool:
         """Whether the watchpoint applies to a program: a jitted function, or an operation with user lines such as its
@@ -223,7 +306,9 @@ class Stops:
             program.memo["breakpoints"] = (id(self), self._version), stops
         return stops
 
-    def _debug(self, launch: Launch, is_entered: bool) -> tuple[Any, FrameType | None]:
+    def _debug(
+        self, launch: Launch, is_entered: bool, is_watched: bool
+    ) -> tuple[Any, FrameType | None]:
         """The results, None for a program in which nothing stops, and the frame of Python that is to be stopped in after the call."""
         callers = _callers()
         launch.allow_calls()
@@ -233,7 +318,11 @@ class Stops:
         has_effects = bool(launch.program.effects)
         command = ""
         try:
-            watched = self._watch(session, launch.name, "")
+            # What gets a value that was shown isn't searched: its results are looked at, which come from that one.
+            comes_from_shown = self._watches.came_from_shown(launch.operands)
+            launch.is_searched = is_watched and not comes_from_shown
+            watched = self._breakpoints.watched if comes_from_shown else ""
+            watched = self._watch(session, launch.name, watched)
             if not (is_entered or session.may_stop() or self._stops_in(session.program)):
                 return None, None
             command = self._step_through(session, launch.name, callers, is_entered, watched)
@@ -245,11 +334,20 @@ class Stops:
         if session.edits:
             self._say(f"{launch.name} gives results of edited values: {'; '.join(session.edits)}")
         if has_effects or session.edits:
-            return launch.place_results(session.finish()), lands
+            results = launch.place_results(session.finish())
+            self._show(session, results)
+            return results, lands
         compiled = past_breakpoints(launch.run) if breakpoints_of(session.program) else launch.run()
+        self._show(session, compiled)
         if command and session.is_done and not self._is_ended:
             self._compare(launch.name, session, compiled)
         return compiled, lands
+
+    def _show(self, session: DebugSession, results: Any) -> None:
+        """Notes the results that come from the value at which a program has stopped."""
+        if session.watched is not None:
+            with own_settings():
+                self._watches.show(self._watches.meeting(session.watched, results))
 
     def _step_through(
         self,
@@ -322,28 +420,14 @@ class Stops:
         if text == previous:
             return text
         session.forget_watch()
-        conditions = {"isnan": (isnan, "NaN"), "isinf": (isinf, "infinity")}
         try:
-            if text in conditions:
-                session.watch(*conditions[text])
-            elif text:
-                session.watch(self._condition_of(text, session.names()), text)
+            if text:
+                session.watch(*self._watches.of(text, session.names))
         except Exception as error:  # whatever an expression of the user raises
-            said = f"{name} runs without the watch for `{text}`: {type(error).__name__}: {error}"
-            if said not in self._said:  # a function may be called often
-                self._said.add(said)
-                self._say(said)
+            self._say_once(
+                f"{name} runs without the watch for `{text}`: {type(error).__name__}: {error}"
+            )
         return text
-
-    def _condition_of(self, text: str, names: dict[str, Any]) -> Callable[[Any], Any]:
-        """The condition that an expression of `x` states: the same function where its names hold what they held before."""
-        used = {name: names[name] for name in names_in(text) - {"x"} if name in names}
-        condition, before = self._conditions.get(text, (None, {}))
-        is_same = used.keys() == before.keys() and all(used[n] is before[n] for n in used)
-        if condition is None or not is_same:
-            condition = eval(f"lambda x: {text}", dict(used))  # noqa: S307 - the user's
-            self._conditions[text] = condition, used
-        return condition
 
     def _compare(self, name: str, session: DebugSession, compiled: Any) -> None:
         different = [each for each in session.differences(compiled) if each.ulps]
@@ -384,6 +468,11 @@ def _verdict(programs: list[EquationStacks], file: str, line: int) -> dict[str, 
     else:
         message = f"nothing is computed from line {line} on in its function"
     return {"verified": False, "actualLine": None, "message": message}
+
+
+def _names_of(callers: list[FrameType]) -> dict[str, Any]:
+    """The names that an expression of the user's innermost line may use."""
+    return {} if not callers else {**callers[0].f_globals, **callers[0].f_locals}
 
 
 def _callers() -> list[FrameType]:

@@ -597,10 +597,14 @@ def test_a_watch_stops_within_a_shard_map(transform) -> None:
     assert session.watch(isnan, "NaN")
     session.run()
     # log(log(0.5)) is NaN at the third position, an iteration before the others.
-    assert session.reason == "the next operation gives a value with NaN"
+    assert session.reason == (
+        "the next operation gives a value with NaN: 1 of 2 elements, first at index (1,)"
+    )
     assert session.equation.primitive.name == "log"
     assert "iteration 1 of 3" in session.stack()[-1].run
-    assert "4 positions" in str(session)
+    # The position that has it is chosen.
+    assert session.position == 2
+    assert "device 2" in str(session)
 
 
 def test_a_shard_map_within_another_shows_the_positions_of_both() -> None:
@@ -782,7 +786,9 @@ def test_lanes_of_batches_are_in_the_stack_and_in_what_is_found() -> None:
     session = debug(batched)(x)
     session.watch(isnan, "NaN")
     assert session.run().stack()[-1].run.endswith("(lane 1 of 3)")
-    assert session.reason == "the next operation gives a value with NaN, lane 1 of 3"
+    assert session.reason == (
+        "the next operation gives a value with NaN, lane 1 of 3: 1 of 3 elements, first at index (1,)"
+    )
     assert session.back().lanes == ()
 
 

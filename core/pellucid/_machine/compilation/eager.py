@@ -48,7 +48,7 @@ from pellucid._machine.tracing import (
 )
 from pellucid._machine.xla import ArrayImpl, flatten, trace_context
 
-from . import key_reuse
+from . import interception, key_reuse
 from .launches import Launch
 from .listeners import run
 from .pipeline import Request, compile_program
@@ -74,7 +74,10 @@ class EvalTrace(Trace):
         """Results of `primitive` as a list."""
         if isinstance(primitive, Runs):
             from_tracers(operands)
-            return primitive.run(operands, params)
+            results = primitive.run(operands, params)
+            if interception.runner is not None:
+                interception.look_at(primitive, params, operands, results)
+            return results
         return primitive_callable(primitive, params)(*operands)
 
     def custom_call(self, call, operands):

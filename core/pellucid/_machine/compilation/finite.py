@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from pellucid._machine.base import NonFiniteError, capture, config, describe, dtypes
+from pellucid._machine.base import NonFiniteError, by_tool, capture, config, describe, dtypes
 from pellucid._machine.ir import Atom, ClosedJaxpr, Equation, Literal, Operands, Results
 from pellucid._machine.tracing import steps, type_of
 from pellucid._machine.xla import ARRAY_TYPES, flatten
@@ -48,7 +48,7 @@ def check_results(
         got = ["its arguments were donated, so it can't be run again to find where"]
     elif program is not None:
         with config.debug_nans(False), config.debug_infs(False):
-            cause = _cause(kind, program, leaves)
+            cause = by_tool(_cause)(kind, program, leaves)
         got = [cause.text(program)]
         source = (cause.equation and cause.equation.source) or source
     elif any(_is_bad(kind, x) for x in leaves):

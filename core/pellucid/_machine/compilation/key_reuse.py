@@ -35,12 +35,12 @@ from pellucid._machine.ir import (
     Role,
     ShapedArray,
     Slots,
-    Var,
     subjaxprs,
 )
-from pellucid._machine.tracing import bind, bottom, type_of, use_trace
+from pellucid._machine.tracing import bind, bottom, use_trace
 from pellucid._machine.xla import ExtendedArray
 
+from .interception import program_of
 from .launches import Launch, Listener
 
 _state = config.debug_key_reuse.state
@@ -132,12 +132,7 @@ def follow_program(program: ClosedJaxpr, operands: Operands, *, knows_operands: 
 
 def follow_operation(primitive: Primitive[Any], params: Any, operands: Operands) -> Records:
     """Like `follow_program`, for one primitive."""
-    inputs = [Var(type_of(x)) for x in operands]
-    avals, _ = primitive.types(tuple([var.aval for var in inputs]), params)
-    results = [*map(Var, avals)]
-    equation = Equation([*inputs], results, primitive, params, source=capture())
-    program = ClosedJaxpr(Jaxpr((), inputs, (equation,), results))
-    return follow_program(program, operands, knows_operands=True)
+    return follow_program(program_of(primitive, params, operands), operands, knows_operands=True)
 
 
 def remember(results: Results, records: Sequence[Keys | None]) -> None:

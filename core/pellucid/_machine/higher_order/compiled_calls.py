@@ -101,8 +101,9 @@ class _CompiledCall:
         program, values = self.program, self.program.values
         name, executable = self.jitted.spec.name, self.executable
         launch = Launch(
-            name, values, call.leaves, executable, lambda: clear_entries(self.callable())
-        )
+            name, values, call.leaves, executable, lambda: clear_entries(self.callable()),
+            is_of_user=self.jitted.options.share,
+        )  # fmt: skip
         results, tree = run(launch), program.out_tree
         needs_python = launch.needs_python or values.takes_references
         return tree.unflatten(results), None if needs_python else executable.fast_path(

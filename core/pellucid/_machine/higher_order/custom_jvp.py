@@ -55,6 +55,7 @@ from .custom_rules import (
     as_pair,
     as_rule_argument,
     batch_with_zeros,
+    call_rule,
     calling,
     refuse_captured_tangents,
     refuse_tangents,
@@ -283,7 +284,8 @@ class custom_jvp(CustomFunction):
         self: Any = call.custom
         arguments = [as_rule_argument(t, self.symbolic_zeros) for t in tangents]
         tree, rule = call.in_tree, call.rule_name("jvp", self.jvp)
-        pair = self.jvp(*call.others, tree.unflatten(primals), unflatten_tangents(tree, arguments))  # pyright: ignore[reportOptionalCall]
+        given = tree.unflatten(primals), unflatten_tangents(tree, arguments)
+        pair = call_rule(self.jvp, *call.others, *given)
         result, tangent = as_pair(pair, rule, "result, tangent")
         results = call.rule_results(rule, result)
         return results, _checked_tangents(rule, tangent, call.out_tree, types_of(results))

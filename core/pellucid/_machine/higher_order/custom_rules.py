@@ -6,6 +6,7 @@ its signature, a call of it as functions of flat values, its batched form, and t
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from itertools import compress
@@ -20,6 +21,7 @@ from pellucid._machine.base import (
     Keywords,
     PellucidError,
     identity,
+    is_user_file,
     strict_zip,
     tree_map,
     wrapping,
@@ -62,6 +64,7 @@ from pellucid._machine.tracing import (
     traced_values_in,
     type_of,
     types_of,
+    use_own_source,
 )
 from pellucid._machine.transforms import (
     batch_flat,
@@ -279,6 +282,18 @@ class UserRule(NamedTuple):
 
     def __call__(self, *arguments: Any) -> Any:
         return self.function(self.subject, *arguments)
+
+
+def call_rule(rule: Function, *arguments: Any) -> Any:
+    """Calls the function of a rule. If it is the user's, the equations that it makes have its own lines.
+
+    Those of the library have the line of the call of which they are the derivative.
+    """
+    code = getattr(inspect.unwrap(rule), "__code__", None)
+    if context.source is None or code is None or not is_user_file(code.co_filename):
+        return rule(*arguments)
+    with use_own_source():
+        return rule(*arguments)
 
 
 @dataclass(eq=False)

@@ -85,6 +85,7 @@ from .custom_rules import (
     as_pair,
     as_rule_argument,
     batch_with_zeros,
+    call_rule,
     calling,
     refuse_captured_tangents,
     refuse_tangents,
@@ -574,7 +575,9 @@ class _Rules(NamedTuple):
         else:
             differentiated = call.in_tree.unflatten(operands)
         rule = call.rule_name("fwd", self.fwd)
-        pair = as_pair(self.fwd(*call.arguments(differentiated)), rule, "result, residuals")
+        pair = as_pair(
+            call_rule(self.fwd, *call.arguments(differentiated)), rule, "result, residuals"
+        )
         results = call.rule_results(rule, pair[0])
         residuals, tree = result_leaves(pair[1], "custom_vjp", self.fwd, may_be_references=True)
         taken = {*map(id, operands)}
@@ -592,7 +595,8 @@ class _Rules(NamedTuple):
         out_tree, residual_tree = form
         arguments = [as_rule_argument(ct, self.custom.symbolic_zeros) for ct in cotangents]
         saved = residual_tree.unflatten(map(late("typed number"), residuals))
-        result = self.bwd(*self.call.others, saved, unflatten_tangents(out_tree, arguments))
+        given = unflatten_tangents(out_tree, arguments)
+        result = call_rule(self.bwd, *self.call.others, saved, given)
         return _checked_cotangents(self.call, self.call.rule_name("bwd", self.bwd), result)
 
 

@@ -19,6 +19,8 @@ from .current import (
     unchecked_axes,
     use_facts,
     use_lineage,
+    use_no_facts,
+    use_own_source,
     use_source,
     use_trace,
     use_transformation,

@@ -184,6 +184,11 @@ class use_source:
         context.source = self.outer
 
 
+def use_own_source() -> _Override:
+    """Context manager in which new equations have the line that is run, also while an equation is replayed."""
+    return _Override("source", None)
+
+
 class use_facts:
     """Context manager that copies an equation's scope and source to the equations made of it, after `enter`."""
 
@@ -208,6 +213,17 @@ class use_facts:
         context.scope, context.source, context.lineage = self.outer
         if on.equation_entered and context.trace.is_eager:
             publish(EquationEntered(None, ""))
+
+
+@contextlib.contextmanager
+def use_no_facts() -> Generator[None]:
+    """Context manager in which equations have no scope, source and lineage of those around: they are a tool's own."""
+    outer = context.scope, context.source, context.lineage
+    context.scope = context.source = context.lineage = None
+    try:
+        yield
+    finally:
+        context.scope, context.source, context.lineage = outer
 
 
 @block
