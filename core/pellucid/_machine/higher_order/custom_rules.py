@@ -285,7 +285,7 @@ class UserRule(NamedTuple):
 
 
 def call_rule(rule: Function, *arguments: Any) -> Any:
-    """Calls the function of a rule. If it is the user's, the equations that it makes have its own lines.
+    """Calls a rule, or the function that has it. If it is the user's, the equations that it makes have its own lines.
 
     Those of the library have the line of the call of which they are the derivative.
     """
@@ -333,7 +333,8 @@ class FlatCall:
     def function(self, *leaves: Any) -> Values:
         """Flat results of the user's function."""
         fun, arguments = self.custom.fun, self.arguments(self.in_tree.unflatten(leaves))
-        results, self.out_tree = result_leaves(fun(*arguments), self.caller, fun)
+        result = call_rule(fun, *arguments)
+        results, self.out_tree = result_leaves(result, self.caller, fun)
         self.out_avals = types_of(results)
         return results
 
