@@ -41,17 +41,18 @@ def is_called_by_program() -> bool:
     return is_internal_file(frame.f_code.co_filename)
 
 
-def run_programs_by(runner: Runner | None) -> None:
+def run_programs_by(runner: Runner | None) -> Runner | None:
     """Make `runner` run each call of a jitted function of the user, and each loop, branch or call that is run eagerly, and look at
     all other operations that run eagerly if it has a `look`.
 
-    None removes the runner. Nothing is compiled again.
+    None removes the runner. Nothing is compiled again. Returns the runner that did so before.
 
     Calls that it declines return to the C++ path, which doesn't ask again: call this again when it would accept others.
     """
     with _lock:
-        interception.runner = runner
+        previous, interception.runner = interception.runner, runner
         clear_all_entries()
+    return previous
 
 
 def keep_calls() -> None:

@@ -4,7 +4,8 @@
 backward pass too; `diverge` compares two ways of running; `explain_grad(f)(x)` says why a gradient is NaN or zero;
 `post_mortem()` opens the call that failed; `prompt(f)(x)` opens a prompt in a terminal; `record(f)(x)` keeps a run to be
 looked at later; `repeat(f, n)(x)` says which operation of n runs isn't equal to the bit,
-`first_difference(f)(x)` which rounds otherwise alone than compiled. In JupyterLab its own debugger stops.
+`first_difference(f)(x)` which rounds otherwise alone than compiled; in a block `with watch("isnan"):` whatever runs stops at the first
+value of a kind. In JupyterLab its own debugger stops.
 """
 
 import importlib
@@ -27,11 +28,11 @@ if TYPE_CHECKING:
     from pellucid_kernel.debug.gradients import Explanation, explain_grad
     from pellucid_kernel.debug.recordings import record
     from pellucid_kernel.debug.repetition import Repetition, Unrepeated, repeat
-    from pellucid_kernel.debug.terminal import Prompt, prompt
+    from pellucid_kernel.debug.terminal import Prompt, prompt, watch
 
 __all__ = [
     "Breakpoint", "Difference", "Divergence", "Explanation", "Finding", "FirstDifference", "Prompt", "Repetition", "DebugSession", "StackFrame", "Unrepeated", "debug", "diverge",
-    "exceeds", "explain_grad", "find", "first_difference", "isinf", "isnan", "post_mortem", "prompt", "record", "repeat",
+    "exceeds", "explain_grad", "find", "first_difference", "isinf", "isnan", "post_mortem", "prompt", "record", "repeat", "watch",
 ]  # fmt: skip
 _MODULES = (
     "differences",

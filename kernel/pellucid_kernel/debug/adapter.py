@@ -75,7 +75,11 @@ class PellucidDebugger(Debugger):
         """Enables breakpoints in programs. Called when a cell has loaded the core."""
         if self._stops is None:
             module = importlib.import_module("pellucid_kernel.debug.stops")
-            self._stops = module.Stops(self._breakpoints, self._publish_stop, self._say, self._log)
+            stops = module.Stops(self._breakpoints, self._publish_stop, self._say, self._log)
+            self._stops = stops
+            importlib.import_module("pellucid.introspect.interception").keep_calls()
+            shell: Any = get_ipython()
+            shell.events.register("pre_run_cell", lambda _: stops.begin_cell())
         self._update()
 
     def stop_at_failure(self, number: int) -> str:

@@ -504,9 +504,13 @@ class DebugSession:
         return self
 
     @disable_traps
-    def evaluate(self, expression: str) -> Any:
-        """Evaluates a Python expression of the variables at the current place, `pl`, `jnp` and `np`."""
-        return eval(expression, self.names())  # noqa: S307 - the user asks for it
+    def evaluate(self, expression: str, frame: int = -1) -> Any:
+        """Evaluates a Python expression of the variables at the current place, `pl`, `jnp` and `np`.
+
+        `frame` is an index in the stack (default: the innermost frame).
+        """
+        index = frame % len(self.stack())
+        return eval(expression, self.names(index))  # noqa: S307 - the user asks for it
 
     def names(self, frame: int | None = None) -> dict[str, Any]:
         """Namespace for expressions: `pl`, `jnp`, `np`, and the variables of the stack up to `frame`, inner ones taking
@@ -816,6 +820,13 @@ class DebugSession:
         A tuple such as `(1, 0)` is a grid position of a program of the innermost kernel, or of the next one. Raises:
         ArgumentValueError if there is no loop, or no such iteration.
         """
+        kernel = self._kernel_ahead()
+        if kernel is not None and not kernel.grid:
+            raise ArgumentValueError(
+                "this kernel has no grid: it runs once, and there is no program of it to jump to.",
+                got=f"jump to {run}",
+                do="Step into it.",
+            )
         if self._simulated is not None:
             position = run if isinstance(run, tuple) else (run,)
             if not self._simulated.to_program(position):
@@ -836,6 +847,21 @@ class DebugSession:
             self._stepper.move(visits[0].position)
             self._stepper.top.visit = visits[0].position, 0
         return self
+
+    def _kernel_ahead(self) -> Any:
+        """The kernel around the current place, or the next one in this program; None if there is none, or a loop comes first."""
+        around = [found for level in self.levels if (found := self._kernel_program(level))]
+        frame = self._stepper.top.frame
+        if around:
+            in_loop = any(
+                level.call is not None and level.call.is_loop for level in self.levels
+            ) or any(map(is_loop, frame.jaxpr.equations))
+            return None if in_loop else around[-1][0]
+        if any(level.call is not None and level.call.is_loop for level in self.levels):
+            return None
+        ahead = frame.jaxpr.equations[frame.position :]
+        first = next((e for e in ahead if is_kernel(e) or is_loop(e)), None)
+        return first.params.kernel if first is not None and is_kernel(first) else None
 
     def _jump_to_program(self, position: tuple[int, ...]) -> DebugSession:
         """Goes to the first line of the body of a kernel's grid program."""

@@ -46,8 +46,8 @@ def answer_at_once() -> None:
     pydevd.get_global_debugger().writer.sock.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
 
 
-def stop_after(frame: FrameType) -> None:
-    """Stops this thread at the next line of `frame`, as a step over does. Call it outside of `left_alone()`."""
+def stop_after(frame: FrameType, *, into: bool = False) -> None:
+    """Stops this thread at the next line of `frame`, as a step over does, also for a step into. Call it outside of `left_alone()`."""
     if is_attached():
         pydevd: Any = sys.modules["pydevd"]
         pydevd.settrace(

@@ -9,7 +9,7 @@ import threading
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol
 
 import pellucid as pl
 from pellucid.events import by_tool
@@ -21,7 +21,6 @@ from pellucid.introspect.interception import (
     Runner,
     is_called_by_program,
     is_user_file,
-    keep_calls,
     run_programs_by,
     users_programs,
 )
@@ -52,6 +51,12 @@ MOVES: dict[str, Move] = {
     "stepBack": DebugSession.back,
     "reverseContinue": DebugSession.run_back,
 }
+
+
+class Land(Protocol):
+    """A function that stops this thread at the next line of a frame, or, if it can, of what that calls before."""
+
+    def __call__(self, frame: FrameType, *, into: bool = False) -> None: ...
 
 
 class Stop:
@@ -116,7 +121,8 @@ class Stop:
 class Stops:
     """Runs the user's programs that have a breakpoint or are to be entered, and stops in them, one at a time.
 
-    `publish(stop, reason)` is called when a stop begins, and when it ends (reason None); `say` shows lines to the user.
+    `publish(stop, reason)` is called when a stop begins, and when it ends (reason None); `say` shows lines to the user. `land` stops
+    in Python, where a step leads there.
     """
 
     def __init__(
@@ -125,7 +131,9 @@ class Stops:
         publish: Callable[[Stop, str | None], None],
         say: Callable[[str], None],
         log: Callable[[str], None],
+        land: Land = python_thread.stop_after,
     ) -> None:
+        self._land = land
         self._breakpoints = breakpoints
         self._publish, self._say, self._log = publish, say, log
         self._lock = threading.Lock()  # held by the thread that has a session
@@ -135,11 +143,12 @@ class Stops:
         self._moved: set[tuple[str, int]] = set()
         self._said: set[str] = set()
         """Why programs run without the watch."""
-        self._watches = Watches()
+        self._watched = ""
+        """The condition for which `watches` has the values that were shown."""
+        self.watches = Watches()
         self._entering: set[int] = set()
         """Identifiers of threads that stop in the next program they run."""
         self._is_ended = False
-        keep_calls()
 
     # Requests -----------------------------------------------------------------------------------------------
 
@@ -148,7 +157,9 @@ class Stops:
         self._version += 1
         self._is_ended = False
         self._said.clear()
-        self._watches.forget()
+        if self._breakpoints.watched != self._watched:
+            self._watched = self._breakpoints.watched
+            self.watches.forget()
         stops_in_trace = self._breakpoints.settings.stops_in_trace
         tracing = contextlib.nullcontext if stops_in_trace else _watch_lines
         look = self.look if self._breakpoints.watched else None
@@ -156,7 +167,7 @@ class Stops:
 
     def begin_cell(self) -> None:
         """Makes values that stops have shown before stop again."""
-        self._watches.forget()
+        self.watches.forget()
 
     def enter_next(self, thread: int | None) -> None:
         """Stops at the first line of the next program that a thread runs; None cancels that."""
@@ -200,7 +211,7 @@ class Stops:
                 return None
             results, lands = self._debug(launch, is_entered, is_watched)
         if lands is not None:
-            python_thread.stop_after(lands)
+            self._land(lands)
         return results
 
     @contextlib.contextmanager
@@ -236,42 +247,44 @@ class Stops:
         if self._thread == threading.get_ident() or is_looking() or self._is_ended:
             return
         try:
-            callers = self._look(operation, self._breakpoints.watched)
+            command, callers = self._look(operation, self._breakpoints.watched)
         except Exception as error:  # of an expression of the user, or of a value that can't be read
             text = self._breakpoints.watched
             self._say_once(
                 f"`{operation.name}` runs without the watch for `{text}`: {type(error).__name__}: {error}"
             )
             return
+        if command == "stepIn":
+            self._entering.add(threading.get_ident())
         if callers:
-            python_thread.stop_after(callers[0])
+            self._land(callers[0], into=command == "stepIn")
 
     @by_tool
-    def _look(self, operation: Operation, text: str) -> list[FrameType]:
-        """The frames of Python in which to stop next, innermost first; none where Python runs on."""
-        results, watches = operation.results, self._watches
+    def _look(self, operation: Operation, text: str) -> tuple[str, list[FrameType]]:
+        """(last command of a stop, empty for none; the frames of Python in which to stop next, innermost first)."""
+        results, watches = operation.results, self.watches
         comes_from_shown = watches.came_from_shown([*operation.operands, *results])
         if comes_from_shown:
             # A reference may hold the value from now on.
             watches.show([x for x in operation.operands if isinstance(x, pl.Ref)])
         if not text or not any(isinstance(x, pl.Array) for x in results):
-            return []
+            return "", []
         with apart(), own_settings():
             condition, words = watches.of(text, lambda: _names_of(_callers()))
             meeting = watches.meeting(condition, results)
         if not meeting:
-            return []
+            return "", []
         if not comes_from_shown and not computes(operation):
-            return []
+            return "", []
         watches.show(meeting)
         if comes_from_shown:
-            return []
+            return "", []
         located, callers = locate(operation), _callers()
         # The innermost line is the session's, unless that is one of a backward pass.
         others = callers if located.frame is None else callers[1:]
         with apart(), self._session() as is_mine:
             if not is_mine:
-                return []
+                return "", []
             with own_settings():
                 watches.show(watches.meeting(condition, operation.operands))
                 names = _names_of(callers)
@@ -279,8 +292,8 @@ class Stops:
             session.log = self._log
             command = self._looked_at(session, located.name, others, "data breakpoint", text)
         if command not in STEPS or self._is_ended:
-            return []
-        return others if command == "stepOut" else callers
+            return "", []
+        return command, others if command == "stepOut" else callers
 
     def _say_once(self, text: str) -> None:
         if text not in self._said:
@@ -319,7 +332,7 @@ class Stops:
         command = ""
         try:
             # What gets a value that was shown isn't searched: its results are looked at, which come from that one.
-            comes_from_shown = self._watches.came_from_shown(launch.operands)
+            comes_from_shown = self.watches.came_from_shown(launch.operands)
             launch.is_searched = is_watched and not comes_from_shown
             watched = self._breakpoints.watched if comes_from_shown else ""
             watched = self._watch(session, launch.name, watched)
@@ -347,7 +360,7 @@ class Stops:
         """Notes the results that come from the value at which a program has stopped."""
         if session.watched is not None:
             with own_settings():
-                self._watches.show(self._watches.meeting(session.watched, results))
+                self.watches.show(self.watches.meeting(session.watched, results))
 
     def _step_through(
         self,
@@ -422,7 +435,7 @@ class Stops:
         session.forget_watch()
         try:
             if text:
-                session.watch(*self._watches.of(text, session.names))
+                session.watch(*self.watches.of(text, session.names))
         except Exception as error:  # whatever an expression of the user raises
             self._say_once(
                 f"{name} runs without the watch for `{text}`: {type(error).__name__}: {error}"

@@ -35,12 +35,22 @@ class Watches:
     def __init__(self) -> None:
         self._conditions: dict[str, tuple[Condition, dict[str, Any]]] = {}
         """By expression that was watched for its function, and what its names held."""
+        self._named = dict(_NAMED)
         self._shown: dict[int, weakref.ref[Any]] = {}
+
+    def name(self, condition: Condition) -> str:
+        """A name by which one watches for a condition that is a function."""
+        for text, watched in self._named.items():
+            if watched.condition == condition:
+                return text
+        text = getattr(condition, "__name__", "the condition")
+        self._named[text] = Watched(condition, text)
+        return text
 
     def of(self, text: str, names: Callable[[], Mapping[str, Any]]) -> Watched:
         """What an expression of `x` and of `names()` states: the same function where its names hold what they held before."""
-        if text in _NAMED:
-            return _NAMED[text]
+        if text in self._named:
+            return self._named[text]
         words = names_in(text) - {"x"}
         held = names() if words else {}
         used = {name: held[name] for name in words if name in held}

@@ -348,6 +348,80 @@ def test_a_watch_stops_in_whatever_runs(debugged: DebuggedKernel, call: str, nam
         debugged.body("pellucid/watch", condition="")
 
 
+EAGER = """\
+def scale(x):
+    y = x * 2
+    z = jnp.log(y)
+    w = z + 1
+    return w
+
+def after(v):
+    return v + 1
+
+a = jnp.array([-1.0, 3.0])
+b = scale(a)
+c = after(b)
+"""
+
+
+@pytest.fixture
+def watched(debugged: DebuggedKernel) -> Iterator[DebuggedKernel]:
+    debugged.body("pellucid/watch", condition="isnan")
+    yield debugged
+    debugged.body("pellucid/watch", condition="")
+
+
+def test_a_watch_stops_at_the_line_of_an_eager_operation(watched: DebuggedKernel) -> None:
+    watched.run(EAGER)
+    stop = watched.until("stopped")
+    assert stop["reason"] == "data breakpoint"
+    assert stop["text"] == "`log` gives a value with NaN: 1 of 2 elements, first at index (0,)"
+    frames = watched.frames(1)
+    assert lines(frames) == [3, 11]
+    assert [frame["name"] for frame in frames] == ["scale", "<module>"]
+    assert {*watched.variables(frames[0])} == {"x", "y"}
+    [operand] = watched.variables(frames[0], 1).values()
+    assert operand["type"] == "f32[2] in [-2, 6]"
+    assert "a" in watched.variables(frames[1], 1)
+    evaluated = watched.body("evaluate", expression="float(y.sum())", frameId=frames[0]["id"])
+    assert evaluated["result"] == "4.0"
+    program = watched.body("pellucid/program", frameId=frames[0]["id"])
+    assert (program["position"], program["count"]) == (0, 1)
+    # Python is at the line, so steps go on from it.
+    assert lines(watched.go("next")) == [4, 11]
+    assert lines(watched.go("stepOut"))[-1] in (11, 12)
+    watched.finish()
+
+
+@pytest.mark.parametrize(("command", "reached"), [("stepIn", [4, 11]), ("stepOut", [12])])
+def test_steps_from_an_eager_operation_go_on_in_python(
+    watched: DebuggedKernel, command: str, reached: list[int]
+) -> None:
+    watched.run(EAGER)
+    assert lines(watched.stopped()) == [3, 11]
+    assert lines(watched.go(command)) == reached
+    watched.finish()
+
+
+def test_a_step_into_from_an_eager_operation_enters_the_program_that_its_line_calls(
+    watched: DebuggedKernel,
+) -> None:
+    code = "after_all = pl.jit(lambda v: v + 1)\nvalue = after_all(jnp.log(jnp.float32(-1)))\n"
+    watched.run(code)
+    assert lines(watched.stopped()) == [2]
+    assert lines(watched.go("stepIn")) == [1, 2]
+    watched.finish()
+
+
+def test_a_value_that_was_shown_stops_again_in_the_next_cell(watched: DebuggedKernel) -> None:
+    watched.run("bad = jnp.log(jnp.float32(-1))\nbad + 1\n")
+    assert lines(watched.stopped()) == [1]
+    assert watched.finish() == "Array(nan, dtype=float32)"
+    watched.run("bad + 1")
+    assert lines(watched.stopped()) == [1]
+    assert watched.finish() == "Array(nan, dtype=float32)"
+
+
 def test_expressions_errors_and_rich_views(debugged: DebuggedKernel) -> None:
     debugged.break_at(DEFINE, Z)
     debugged.run(CALL)

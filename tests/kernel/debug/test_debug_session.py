@@ -562,7 +562,7 @@ def test_a_program_at_eight_positions_shows_the_values_of_each() -> None:
     session.next().next()
     assert session.variables()["s"].shape == (2,)  # varies over y alone
     out = io.StringIO()
-    Prompt(session, io.StringIO("position x=3, y=1\nh\nposition x=9, y=1\nq\n"), out).cmdloop()
+    Prompt(session, io.StringIO("position x=3, y=1\np h\nposition x=9, y=1\nq\n"), out).cmdloop()
     assert "(position x=3, y=1 (device 7))" in out.getvalue()
     assert "there is no such position here.\n  x=9, y=1" in out.getvalue()
     looped = np.log(np.log(np.log(2 * x[3:, 2:])) + 1) + 2
@@ -897,7 +897,7 @@ def test_functions_that_call_python_for_values_are_not_searched() -> None:
 
 
 def test_a_prompt_takes_the_commands_of_pdb() -> None:
-    commands = f"s\nn\nb {D}, w[0, 0] > 0.3\nc\nw\na\np d\np c.shape\nc.ndim\nback\nj 9\nu {Z}\nreverse\nq\n"
+    commands = f"s\nn\nb {D}, w[0, 0] > 0.3\nc\nw\na\np d\np c.shape\nc.ndim\nback\nj 9\nunt {Z}\nreverse\nq\n"
     out = io.StringIO()
     Prompt(debug(loss)(WEIGHTS, X), io.StringIO(commands), out).cmdloop()
     text = out.getvalue()
