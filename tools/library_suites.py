@@ -1,6 +1,6 @@
 """Runs the test suites that come with the source distributions of libraries, with pellucid in the place of jax.
 
-`python tools/library_suites.py NAME… --under PATH --sample N --offset K` downloads the source of the installed version of each library,
+`python tools/library_suites.py NAME… --under PATH --keyword WORDS --sample N --offset K` downloads the source of the installed version of each library,
 runs every N-th test below PATH from the K-th on, runs what failed once more with pellucid and with jax itself, and prints one row for
 `docs/libraries.md` and the tests that fail with pellucid alone. It is also the pytest plugin of the runs that it starts.
 """
@@ -132,9 +132,17 @@ def source_of(distribution: str) -> Path:
 
 
 def run(
-    suite: Suite, selection: str, seconds: float, with_jax: bool = False, under: str = ""
+    suite: Suite,
+    selection: str,
+    seconds: float,
+    with_jax: bool = False,
+    under: str = "",
+    keyword: str = "",
 ) -> Result:
-    """Run the selected tests of a suite, or of a path in its folder, in a process of their own, for at most `seconds`."""
+    """Run the selected tests of a suite, or of a path in its folder, in a process of their own, for at most `seconds`.
+
+    `keyword` is an expression of words in the tests' names, as pytest's `-k` has it.
+    """
     source = source_of(suite.distribution)
     name = f"{suite.distribution}{'.jax' if with_jax else ''}"
     if suite.supplied:
@@ -147,7 +155,7 @@ def run(
         sys.executable, "-m", *runner, str(Path(suite.tests, under)), "-q", "-p", Path(__file__).stem, "-p", "no:cacheprovider",
         "-p", "no:xdist", "--import-mode=importlib", "-W", "ignore", "--continue-on-collection-errors",
         "--rootdir=.", "--color=no", "--tb=short", f"--timeout={TIMEOUT_OF_ONE_TEST_SECONDS}",
-        *(f"--ignore={path}" for path in suite.ignored),
+        *(f"--ignore={path}" for path in suite.ignored), *(("-k", keyword) if keyword else ()),
     ]  # fmt: skip
     path, folder = str(Path(__file__).parent), source / suite.tests
     if not (folder / "__init__.py").exists():  # its test files import each other by name
@@ -177,10 +185,13 @@ def result_of(text: str, is_complete: bool = True) -> Result:
     return Result(outcomes, is_complete)
 
 
-def row(name: str, result: Result, failing: list[str], sample: int, under: str = "") -> str:
+def row(
+    name: str, result: Result, failing: list[str], sample: int, under: str = "", keyword: str = ""
+) -> str:
     """The library's row of the table in `docs/libraries.md`; `failing` are the tests that pass with jax."""
     passed = result.count("passed")  # what fails with jax, or only after other tests, is left out
     share = f", `{under}`" if under else ""
+    share += f", those of `{keyword}`" if keyword else ""
     share += "" if sample == 1 else f", one test in {sample}"
     stopped = "" if result.is_complete else f", the first {len(result.outcomes):,}"
     files = Counter(test.partition("::")[0].rpartition("/")[2] for test in failing)
@@ -195,6 +206,9 @@ def main() -> int:
     arguments.add_argument(
         "--under", default="", metavar="PATH", help="file or folder of its tests"
     )
+    arguments.add_argument(
+        "--keyword", default="", metavar="WORDS", help="tests whose names have these, as pytest -k"
+    )
     arguments.add_argument("--sample", type=int, default=1, metavar="N", help="run one test in N")
     arguments.add_argument("--offset", type=int, default=0, metavar="K", help="begin at test K")
     arguments.add_argument("--seconds", type=float, default=900, help="time limit of each run")
@@ -202,7 +216,8 @@ def main() -> int:
     any_failing = False
     for name in options.names:
         selection = f"{options.sample}/{options.offset}"
-        result = run(SUITES[name], selection, options.seconds, under=options.under)
+        part = {"under": options.under, "keyword": options.keyword}
+        result = run(SUITES[name], selection, options.seconds, **part)
         failed = [test for test, outcome in result.outcomes.items() if outcome == "failed"]
         if failed:
             chosen = SOURCES / f"{name}.failed"
@@ -216,7 +231,7 @@ def main() -> int:
             failed = [
                 t for t in failed if again.get(t) != "passed" and reference.get(t) == "passed"
             ]
-        print(row(name, result, failed, options.sample, options.under), *failed, sep="\n    ")
+        print(row(name, result, failed, options.sample, **part), *failed, sep="\n    ")
         any_failing |= bool(failed)
     return int(any_failing)
 

@@ -75,7 +75,7 @@ def collect_profile(
             raise ArgumentValueError(
                 f"no profiler server gives a profile on {host}:{port}.",
                 got=str(error.details()),  # pyright: ignore[reportAttributeAccessIssue]
-                do=f"Call `pl.profiler.start_server({port})` in the process, and record it once at a time.",
+                do=f"Call `profiler.start_server({port})` in the process, and record it once at a time.",
             ) from None
     path = root / session / f"{host}.xplane.pb"
     if not path.exists():
@@ -94,7 +94,7 @@ def main(
     """
     parser = argparse.ArgumentParser(
         prog=f"python -m {command}",
-        description="Record a running process, in which pl.profiler.start_server(port) was called.",
+        description="Record a running process, in which `profiler.start_server(port)` was called.",
     )
     parser.add_argument("port", type=int)
     parser.add_argument("duration_in_ms", type=int)

@@ -247,7 +247,7 @@ def register_subprocess(pid: int, port: int) -> Callable[[], None]:
         raise ArgumentValueError(
             f"process {pid} can't be recorded together with this one.",
             got=str(error),
-            do=f"Call `pl.profiler.start_server({port})` there first.",
+            do=f"Call `profiler.start_server({port})` there first.",
         ) from None
     subprocesses.add(pid)
 
@@ -271,6 +271,6 @@ def stop_server() -> None:
     """
     if not _servers:
         raise ArgumentValueError(
-            "no profiler server runs.", do="Start one with `pl.profiler.start_server(port)`."
+            "no profiler server runs.", do="Start one with `profiler.start_server(port)`."
         )
     _servers.clear()

@@ -11,7 +11,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-After = Callable[[ModuleType], None]
+After = Callable[[ModuleType], Any]
 
 
 class DeferredModule(ModuleType):
@@ -32,7 +32,8 @@ class DeferredModule(ModuleType):
 
     def __setattr__(self, name: str, value: Any) -> None:
         # The import system sets the modules within a package.
-        is_part = value is sys.modules.get(f"{self.__package__}.{name}")
+        spec, _ = _waiting.get(self, (None, None))
+        is_part = spec is not None and value is sys.modules.get(f"{spec.name}.{name}")
         if not _is_of_imports(name) and not is_part:
             run(self)
         ModuleType.__setattr__(self, name, value)

@@ -10,18 +10,16 @@ import importlib.util
 import os
 import sys
 from collections.abc import Iterator
-from types import ModuleType
 from typing import Any
 
 from pellucid._machine.xla.bootstrap import SharedProcessError
 from pellucid.as_jax import deferred, kernels, pickles, private, versions
-from pellucid.as_jax.identity import (
-    ADAPTERS,
-    BELOW_PUBLIC,
-    MACHINE,
+from pellucid.as_jax.identity import ADAPTERS, BELOW_PUBLIC, MACHINE
+from pellucid.as_jax.served_modules import (
     RelabellingLoader,
     identify_modules,
-    relabel,
+    serve,
+    show,
 )
 
 _LOADED_WITH_JAX = [
@@ -70,64 +68,17 @@ _LOADED_WITH_JAX = [
 """Modules that `import jax` loads, as that of the reference does. Of tools, those that are installed, whose code runs when it is used."""
 
 
-class _Recorded(ModuleType):
-    """Class of modules served under the reference's names: it provides the names in `ADDED`, and records attributes
-    that are missing.
-    """
-
-    def __getattr__(self, name: str) -> Any:
-        value = private.find_added(self.__name__, name)
-        if value is not None:
-            return value
-        if not name.startswith("__"):
-            here = vars(self)["__spec__"].name
-            private.asked_in_vain[f"{self.__name__}.{name}"] = f"{here}.{name}"
-        raise AttributeError(f"module {self.__name__!r} has no attribute {name!r}")
-
-    def __reduce__(self) -> Any:
-        return importlib.import_module, (self.__name__,)
-
-
-class _Served:
-    """Loader of a module that exists under another name: both names import the same object."""
-
-    def __init__(self, module: ModuleType) -> None:
-        self.module = module
-        self.spec = module.__spec__
-
-    def create_module(self, spec: Any) -> ModuleType:
-        return self.module
-
-    def exec_module(self, module: ModuleType) -> None:
-        module.__spec__ = self.spec  # the import system replaced it
-        if module.__name__ == "jax":
-            _load_with_jax()
-
-
-class _ServedMain(_Served):
-    """Loader for `python -m`, which requests the code of a module and runs it as `__main__`."""
-
-    def get_code(self, name: str) -> Any:
-        loader: Any = self.spec and self.spec.loader
-        return loader.get_code(self.spec.name)  # pyright: ignore[reportOptionalMemberAccess]
-
-
 def _load_with_jax() -> None:
     for tool in importlib.metadata.entry_points(group="pellucid.tools"):
         if tool.name in _LOADED_WITH_JAX:
-            deferred.defer(tool.module, functools.partial(_show, name=f"jax.{tool.name}"))
+            name = f"jax.{tool.name}"
+            deferred.defer(tool.module, functools.partial(show, name=name))
     for name in _LOADED_WITH_JAX:
         try:
             importlib.import_module(f"jax.{name}")
         except ModuleNotFoundError:  # a tool that isn't installed
             if _exists(f"pellucid.{name}"):
                 raise
-
-
-def _show(module: ModuleType, name: str) -> None:
-    """Makes a module, which is called `name`, and the names that it shows, those of `jax`."""
-    relabel(module, name)
-    module.__class__ = _Recorded
 
 
 class _Distribution(importlib.metadata.Distribution):
@@ -166,7 +117,7 @@ class Finder:
                 candidates += [f"{BELOW_PUBLIC}.{rest}", f"pellucid.{rest}"]
         for candidate in candidates:
             if _exists(candidate):
-                return _spec(name, candidate)
+                return serve(name, candidate, _load_with_jax if name == "jax" else None)
         if spec is None:
             private.asked_in_vain[name] = name
         return spec
@@ -184,7 +135,7 @@ def _relabelling(name: str, path: Any, target: Any) -> Any:
     """The spec of a module of pellucid from the other finders, with a loader that relabels the module's definitions."""
     adapter = f"{BELOW_PUBLIC}{name.removeprefix('pellucid')}"
     if not name.startswith("pellucid.as_jax") and _exists(adapter):
-        return _spec(name, adapter)  # a part of the reference's module of this name
+        return serve(name, adapter)  # a part of the reference's module of this name
     for finder in sys.meta_path:
         spec = None if finder is _finder else finder.find_spec(name, path, target)
         if spec is not None:
@@ -193,26 +144,6 @@ def _relabelling(name: str, path: Any, target: Any) -> Any:
                 spec.loader = RelabellingLoader(loader.name, loader.path)
             return spec
     return None
-
-
-def _spec(name: str, served: str) -> importlib.machinery.ModuleSpec:
-    """The spec of the module `served` under `name`, which becomes its `__name__` if it is public and below `jax`."""
-    module = importlib.import_module(served)
-    if name.startswith("jax") and not name.startswith("jax._src"):
-        module.__name__ = name
-        if not isinstance(module, deferred.DeferredModule):  # whose names are given when it runs
-            relabel(module, name)
-    if type(module) is ModuleType:
-        module.__class__ = _Recorded
-    kind = _ServedMain if _is_program(module) else _Served
-    loader: Any = kind(module)
-    spec = importlib.machinery.ModuleSpec(name, loader, is_package=hasattr(module, "__path__"))
-    spec.origin = getattr(module, "__file__", None)
-    return spec
-
-
-def _is_program(module: ModuleType) -> bool:
-    return hasattr(module.__spec__ and module.__spec__.loader, "get_code")
 
 
 def _exists(name: str) -> bool:

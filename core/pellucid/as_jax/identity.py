@@ -6,8 +6,7 @@ module is called as the reference's, and so are the names that it shows; what is
 
 from __future__ import annotations
 
-import sys
-from importlib.machinery import SourceFileLoader
+import functools
 from types import FunctionType, ModuleType
 from typing import Any
 
@@ -49,6 +48,7 @@ MACHINE = "pellucid._machine"
 """The package of pellucid's private rooms, which are served below `jax._src`."""
 
 
+@functools.cache
 def as_jax(name: str) -> str:
     """The name under which `name`, a module of pellucid, is served."""
     for package in (ADAPTERS, BELOW_PUBLIC):
@@ -66,12 +66,21 @@ def as_jax(name: str) -> str:
     )
 
 
+def is_public(name: str) -> bool:
+    """Whether `name`, a module's, is public and below `jax`.
+
+    >>> is_public("jax.numpy"), is_public("jax._src.core"), is_public("pellucid.numpy")
+    (True, False, False)
+    """
+    return f"{name}.".startswith("jax.") and not f"{name}.".startswith("jax._src.")
+
+
 def relabel(module: ModuleType, public: str | None = None) -> None:
     """Makes the functions and classes in `module` report modules of `jax`: `public`, if that is given, for those that
     it shows.
     """
     names = vars(module)
-    listed = names.get("__all__", names)
+    listed = set(names.get("__all__", names)) if public is not None else ()
     for name, value in list(names.items()):
         is_shown = name in listed and name == getattr(value, "__qualname__", None)
         show_as(value, public if is_shown else None)
@@ -85,33 +94,19 @@ def show_as(value: Any, public: str | None) -> None:
     if not isinstance(module, str) or not module.startswith(("pellucid", "jax.")):
         return
     shown = as_jax(module)
-    is_shown = f"{shown}.".startswith("jax.") and not shown.startswith("jax._src")
-    if public is not None and not is_shown:
+    if public is not None and not is_public(shown):
         shown = public
     if shown != module:
         value.__module__ = shown
+        if isinstance(value, type):
+            show_members(value)
 
 
-class RelabellingLoader(SourceFileLoader):
-    """The usual loader, after which the module's definitions report modules of `jax`."""
-
-    def exec_module(self, module: ModuleType) -> None:
-        super().exec_module(module)
-        identify(module)
-
-
-def identify(module: ModuleType) -> None:
-    """Relabels the definitions of a module of pellucid, and registers it under the name that they report if that is
-    private.
-    """
-    relabel(module)
-    shown = as_jax(module.__name__)
-    if shown.startswith("jax._src."):
-        sys.modules.setdefault(shown, module)
-
-
-def identify_modules() -> None:
-    """Identifies all modules of pellucid that are loaded."""
-    for name, module in list(sys.modules.items()):
-        if name.partition(".")[0] == "pellucid" and isinstance(module, ModuleType):
-            identify(module)
+def show_members(owner: type) -> None:
+    """Makes the functions of pellucid that a class has report modules of `jax`."""
+    for member in vars(owner).values():
+        if isinstance(member, property):
+            show_as(member.fget, None)
+            show_as(member.fset, None)
+        elif isinstance(member, (FunctionType, staticmethod, classmethod)):
+            show_as(getattr(member, "__func__", member), None)

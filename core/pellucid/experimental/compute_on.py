@@ -80,7 +80,7 @@ def compute_on2(
             raise ArgumentTypeError(
                 "compute_on2 needs the memory spaces of results.",
                 got=f"out_memory_spaces={space!r}",
-                do="Pass `pellucid.memory.Space.Device`, or a tree of such.",
+                do="Pass `memory.Space.Device`, or a tree of such.",
             )
 
     @wrapping(f)

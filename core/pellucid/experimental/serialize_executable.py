@@ -157,7 +157,7 @@ def deserialize_and_load(
         raise ArgumentValueError(
             "a compiled function must be loaded by the jaxlib, and for the kind of devices, that it was compiled for.",
             got=[f"compiled: {written_by}", f"here: {loaded_by}"],
-            do="Compile it here; `pellucid.export` writes programs for other machines.",
+            do="Compile it here; `export` writes programs for other machines.",
         )
     content = _Unpickler(file, devices).load()
     options = compile_options(devices, is_partitioned=count > 1)

@@ -78,7 +78,7 @@ def register_pytree_node_serialization(
         raise ArgumentValueError(
             "register_pytree_node_serialization needs a class that is a tree, or `from_children`.",
             got=f"nodetype: {nodetype}",
-            do="Register it first: `pellucid.tree_util.register_pytree_node`.",
+            do="Register it first: `tree_util.register_pytree_node`.",
         )
     kind = _Kind(nodetype, serialized_name, serialize_auxdata, deserialize_auxdata, from_children)
     _by_type[nodetype] = _by_name[serialized_name] = kind

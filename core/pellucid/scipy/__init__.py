@@ -15,7 +15,7 @@ _SUBMODULES = (
 def __getattr__(name: str) -> types.ModuleType:
     """Load the submodule `name`."""
     if name not in _SUBMODULES:
-        raise AttributeError(f"module 'pellucid.scipy' has no attribute {name!r}")
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return importlib.import_module(f"pellucid.scipy.{name}")
 
 

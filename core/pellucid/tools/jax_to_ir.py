@@ -29,6 +29,8 @@ from pellucid._machine.xla.mlir import portable_artifact
 from pellucid.numpy.creation import asarray
 
 FORMATS = ("HLO", "STABLEHLO")
+_COMMAND = __spec__.name if __spec__ else __name__
+"""The name by which the module is run: `jax.tools.jax_to_ir` where pellucid answers for jax."""
 _SHAPE = re.compile(r"(?P<dtype>\w+)\[(?P<sizes>[\d,\s]*)\]")
 _DTYPES = {dtypes.short_name(d): d for d in dtypes.ALL}
 _DTYPES |= {f"s{d.itemsize * 8}": d for d in map(np.dtype, ("int8", "int16", "int32", "int64"))}
@@ -98,7 +100,7 @@ def jax_to_ir(
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
-        "pellucid.tools.jax_to_ir", description="Write the program of a function to files."
+        f"python -m {_COMMAND}", description="Write the program of a function to files."
     )
     parser.add_argument("--fn", required=True, help="the function, as module.name")
     parser.add_argument(

@@ -25,6 +25,8 @@ from pellucid._machine.base.errors import ArgumentValueError, UnsupportedError
 
 REPORTS = ("nvtx_kern_sum", "nvtxkernsum")
 """Names of the report with the kernels of each range, in newer and older releases of Nsight Systems."""
+_COMMAND = __spec__.name if __spec__ else __name__
+"""The name by which the module is run: `jax.tools.pgo_nsys_converter` where pellucid answers for jax."""
 _OPERATION = re.compile(r"\bhlo_op=(?P<name>[^,#]+)")
 _RANGE, _RANGES, _TOTAL_NS = "NVTX Range", "NVTX Inst", "Total Time (ns)"
 _THREAD = ("PID", "TID")
@@ -112,7 +114,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     FileNotFoundError: there is no file absent.nsys-rep
     """
     parser = argparse.ArgumentParser(
-        "pellucid.tools.pgo_nsys_converter",
+        f"python -m {_COMMAND}",
         description="Write a recording of Nsight Systems as a profile for XLA's latency estimator.",
     )
     parser.add_argument(

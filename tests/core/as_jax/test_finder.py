@@ -22,7 +22,7 @@ from jax.version import __version__
 assert jax.__version__ == __version__ == importlib.metadata.version("jax") == "0.10.2"
 assert jax.__version_info__ == (0, 10, 2) and pellucid.__version_info__ != jax.__version_info__
 assert importlib.metadata.version("numpy")
-assert jnp is pellucid.numpy is sys.modules["jax.numpy"] and jnp.__spec__.name == "pellucid.numpy"
+assert jnp is pellucid.numpy is sys.modules["jax.numpy"] and jnp.__spec__.name == "jax.numpy"
 assert ad_util.stop_gradient_p in ad.primitive_jvps
 assert ad is pellucid.interpreters.ad and jax.grad is pellucid.grad
 x = jax.jit(jnp.sin)(jnp.ones(3))

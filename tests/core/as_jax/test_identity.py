@@ -52,6 +52,9 @@ for statement, text in [
     ("from jax import nowhere", "cannot import name 'nowhere' from 'jax' "),
     ("from jax.numpy import nobody", "cannot import name 'nobody' from 'jax.numpy' "),
     ("jax.numpy.nobody", "module 'jax.numpy' has no attribute 'nobody'"),
+    ("jax.scipy.nobody", "module 'jax.scipy' has no attribute 'nobody'"),
+    ("jax.scipy.stats.nobody", "module 'jax.scipy.stats' has no attribute 'nobody'"),
+    ("jax.example_libraries.nobody", "module 'jax.example_libraries' has no attribute 'nobody'"),
     ("jax.nobody", "module 'jax' has no attribute 'nobody'"),
 ]:
     try:
@@ -60,6 +63,36 @@ for statement, text in [
         assert str(error).startswith(text), str(error)
     else:
         raise AssertionError(statement)
+"""
+
+MODULES = """
+import importlib, importlib.resources, importlib.util, pathlib, sys
+import jax, jax.numpy as jnp
+from jax import profiler
+for module, name in ((jax, "jax"), (jnp, "jax.numpy"), (profiler, "jax.profiler"), (jax.scipy.stats, "jax.scipy.stats")):
+    assert repr(module) == f"<module {name!r} from {module.__file__!r}>", module
+    assert module.__package__ == name and importlib.util.find_spec(name).name == name
+    assert importlib.resources.files(name) == pathlib.Path(module.__file__).parent
+assert not any(n.startswith("pellucid_profiler.") for n in sys.modules)
+add, array = jnp.add, jax.Array
+assert importlib.reload(jnp) is jnp and importlib.reload(jax) is jax is sys.modules["jax"]
+assert jnp.add is add and jax.Array is array and jax.numpy is jnp and jnp.ones(2).sum() == 2
+import pellucid.numpy
+assert pellucid.numpy is jnp and pellucid.__name__ == "pellucid"
+"""
+
+METHODS = """
+import inspect
+import jax, jax.numpy as jnp, jax.experimental.sparse
+traced = []
+jax.jit(lambda x: traced.append(x))(1.0)
+classes = [jax.Array, jnp.ufunc, jax.sharding.Mesh, jax.stages.Compiled, jax.experimental.sparse.BCOO]
+for owner in (*classes, type(traced[0]), type(jnp.ones(2)), type(jax.jit(jnp.sin))):
+    methods = [method for _, method in inspect.getmembers(owner, inspect.isroutine)]
+    methods += [p.fget for p in vars(owner).values() if isinstance(p, property)]
+    assert methods
+    for member in filter(inspect.isfunction, methods):
+        assert not member.__module__.startswith("pellucid"), (owner, member)
 """
 
 METADATA = f"""
@@ -118,7 +151,9 @@ def run(program: str, *, version: str = "None") -> str:
 
 
 @pytest.mark.parametrize(
-    "program", [NAMES, MESSAGES, METADATA, LOADED], ids=["names", "messages", "law", "loaded"]
+    "program",
+    [NAMES, MESSAGES, MODULES, METHODS, METADATA, LOADED],
+    ids=["names", "messages", "modules", "methods", "law", "loaded"],
 )
 def test_what_is_answered_is_of_jax(program):
     run(program)
@@ -164,6 +199,16 @@ def test_modules_run_as_programs(module, option):
     )  # fmt: skip
     assert process.returncode == 0, process.stderr
     assert option in process.stdout
+    assert process.stdout.startswith(f"usage: python -m {module} ")
+    assert "pellucid" not in process.stdout
+
+
+def test_a_module_that_import_jax_loads_runs_as_a_program():
+    process = subprocess.run(
+        [sys.executable, "-m", "pellucid.as_jax", "-m", "jax.debug"],
+        capture_output=True, text=True, timeout=120, check=False,
+    )  # fmt: skip
+    assert process.returncode == 0, process.stderr
 
 
 def test_the_version_is_chosen():

@@ -234,7 +234,7 @@ class Config:
                 f"there is no option {name!r}.",
                 do=f"Did you mean {' or '.join(map(repr, close))}?"
                 if close
-                else "pellucid.config.options() lists all options.",
+                else "`config.options()` lists all options.",
             )
         return option
 

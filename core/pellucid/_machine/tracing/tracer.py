@@ -173,7 +173,7 @@ class Tracer(Described):
         return complex(self._scalar("a Python complex", ConcretizationTypeError, do))
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        do = "Use the functions of `pellucid.numpy` instead of NumPy's."
+        do = "Use the functions of `jnp` instead of NumPy's."
         return np.asarray(
             self._concrete_value("a NumPy array", TracerArrayConversionError, do), dtype=dtype
         )

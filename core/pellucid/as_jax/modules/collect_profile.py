@@ -4,8 +4,10 @@ import importlib
 import sys
 from typing import Any
 
+from pellucid.as_jax.served_modules import own_spec
+
 profiler: Any = importlib.import_module("pellucid.profiler")
-main = importlib.import_module(f"{profiler.__spec__.name}.collect_profile").main
+main = importlib.import_module(f"{own_spec(profiler).name}.collect_profile").main
 
 if __name__ == "__main__":
     sys.exit(main(command="jax.collect_profile"))

@@ -158,7 +158,7 @@ def _host_solver() -> Callable[..., np.ndarray]:
     except ImportError as error:
         raise UnsupportedError(
             "spsolve needs SciPy, whose solver runs on the host.",
-            do="Install it: `pip install scipy`; or solve iteratively: `pellucid.scipy.sparse.linalg.gmres`.",
+            do="Install it: `pip install scipy`; or solve iteratively, by `gmres`.",
         ) from error
 
     def solver(data: Any, indices: Any, indptr: Any, b: Any, transpose: bool) -> np.ndarray:

@@ -50,7 +50,7 @@ RefUnion = refusing(
 )  # fmt: skip
 as_torch_kernel = refusing(
     _MODULE, "as_torch_kernel",
-    "Pass arrays by DLPack: `pellucid.dlpack`.",
+    "Pass arrays by DLPack: `dlpack`.",
 )  # fmt: skip
 inline_mgpu = refusing(
     _MODULE, "inline_mgpu",
