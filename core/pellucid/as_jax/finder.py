@@ -120,6 +120,7 @@ class Finder:
                 return serve(name, candidate, _load_with_jax if name == "jax" else None)
         if spec is None:
             private.asked_in_vain[name] = name
+            private.refuse(name)
         return spec
 
     def find_distributions(self, context: Any = None) -> Iterator[importlib.metadata.Distribution]:

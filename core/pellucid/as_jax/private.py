@@ -22,7 +22,6 @@ from pellucid.as_jax.private_names import (
 _ROOT = "jax._src"
 _MODULES = {"", *SOURCES}
 """Private modules below `jax._src`; the first is that package itself."""
-_PACKAGES = {name.rpartition(".")[0] for name in SOURCES}
 
 asked_in_vain: dict[str, str] = {}
 """Names below `jax` that were requested and don't exist, with the names that they would have here."""
@@ -74,7 +73,21 @@ def spec_of(name: str) -> importlib.machinery.ModuleSpec | None:
     if below not in _MODULES:
         return None
     loader: Any = _Loader()
-    return importlib.machinery.ModuleSpec(name, loader, is_package=below in _PACKAGES)
+    # As packages all of them: for those alone Python asks a finder for the names that `from` imports, and the module lacks.
+    return importlib.machinery.ModuleSpec(name, loader, is_package=True)
+
+
+def refuse(name: str) -> None:
+    """Raise a ModuleNotFoundError if `name` is below a module of the table, and no name of it: it says what to use."""
+    module, _, attribute = name.rpartition(".")
+    if module == _ROOT or not isinstance(sys.modules.get(module), PrivateModule):
+        return
+    try:
+        getattr(sys.modules[module], attribute)
+    except AttributeError as error:
+        text = f"cannot import name {attribute!r} from {module!r}: {error}"
+        # Python drops one that names the module itself, and then its own says nothing.
+        raise ModuleNotFoundError(text, name=module) from None
 
 
 def is_private_module(name: str) -> bool:

@@ -113,6 +113,28 @@ def test_what_libraries_read_is_served_or_says_what_to_use():
     assert count.startswith(f"{len(REFUSED)} of ")
 
 
+def test_each_way_to_a_refused_name_says_what_to_use():
+    run_program(f"""
+import importlib
+from pellucid.as_jax.private_names import REFUSED
+assert {sorted(REFUSED)} == sorted(REFUSED)
+for full, use in [*REFUSED.items(), ("core.nobody", "Use public names"), ("core.tree_map", "Use `jax.tree_util.tree_map`.")]:
+    module, _, name = f"jax._src.{{full}}".rpartition(".")
+    try:
+        getattr(importlib.import_module(module), name)
+    except AttributeError as error:
+        assert f"{{module}}.{{name}}" in str(error) and use in str(error), error
+    else:
+        raise AssertionError(full)
+    try:
+        exec(f"from {{module}} import {{name}}")
+    except ImportError as error:
+        assert str(error).startswith(f"cannot import name {{name!r}} from {{module!r}}") and use in str(error), error
+    else:
+        raise AssertionError(full)
+""")
+
+
 def test_private_names_mean_what_they_do_in_the_reference():
     run_program(MEANINGS)
 
