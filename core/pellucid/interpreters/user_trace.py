@@ -97,7 +97,7 @@ class Trace(BuiltIn, metaclass=_CountsBuiltIns):
         raise NotImplementedError(f"{type(self).__name__}.process_custom_jvp_call")
 
     def process_custom_vjp_call(
-        self, primitive: Any, fun: WrappedFun, fwd: Any, bwd: Any, tracers: Sequence[Any], out_trees: Any, symbolic_zeros: bool
+        self, primitive: Any, fun: WrappedFun, fwd: Any, bwd: Any, tracers: Sequence[Any], *, out_trees: Any, symbolic_zeros: bool
     ) -> Sequence[Any]:  # fmt: skip
         """Flat results of a function with a backward rule; subclasses define it.
 
@@ -128,8 +128,8 @@ class Trace(BuiltIn, metaclass=_CountsBuiltIns):
         else:
             rules = _Rule("fwd", call), _Rule("bwd", call)
             results = self.process_custom_vjp_call(
-                custom_vjp_call_p, fun, *rules, list(operands), None, False
-            )
+                custom_vjp_call_p, fun, *rules, list(operands), out_trees=None, symbolic_zeros=False
+            )  # fmt: skip
         return list(results)
 
 

@@ -76,7 +76,9 @@ class Recording(Trace):
             primitive, tracers, subfuns=(fun, jvp), symbolic_zeros=symbolic_zeros
         )
 
-    def process_custom_vjp_call(self, primitive, fun, fwd, bwd, tracers, out_trees, symbolic_zeros):
+    def process_custom_vjp_call(
+        self, primitive, fun, fwd, bwd, tracers, /, *, out_trees, symbolic_zeros
+    ):  # as the reference calls it
         return self._passed_on(
             primitive, tracers, subfuns=(fun, fwd, bwd), symbolic_zeros=symbolic_zeros
         )
