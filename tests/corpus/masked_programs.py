@@ -2,6 +2,10 @@
 
 Reverse mode with masks gives what forward mode gives wherever that is finite, and what reverse mode without masks gives
 wherever that is finite. That needs no expected values.
+
+Second derivatives by an element count where forward mode's first derivative by it is finite. Where it overflows, the
+cotangents that reverse mode multiplies are infinite, and what it differentiates is no number: in products of the order in
+which forward mode takes them, a tangent of 0 may come before the factors that overflow.
 """
 
 from __future__ import annotations
@@ -109,7 +113,7 @@ def _step(draw: np.random.Generator, has_maximum: bool) -> tuple[Any, str]:
     (f, inside), g = SINGULAR[singular], SMOOTH[smooth]
     # Mostly singular points are left out; what selects them is NaN in all modes.
     is_kept_out = bool(draw.integers(6)) or has_maximum
-    seed, kind = int(draw.integers(1 << 30)), int(draw.integers(18))
+    seed, kind = int(draw.integers(1 << 30)), int(draw.integers(27))
     kept = lambda x: inside(x) | (not is_kept_out)
     mask_of = lambda x: drawn_mask(np.random.default_rng(seed), x)[0] & kept(x)
     rows_of = lambda x: jnp.broadcast_to(jnp.all(mask_of(x), 1, keepdims=True), SHAPE)
@@ -127,6 +131,37 @@ def _step(draw: np.random.Generator, has_maximum: bool) -> tuple[Any, str]:
         return pl.lax.fori_loop(0, 3, lambda i, c: jnp.where(kept(c) & (i < 2), f(c), g(c)), x)
 
     branch = lambda e: pl.lax.cond(kept(e), f, g, e)
+
+    def polynomial(x: Any, w: Any) -> Any:
+        value, start = f(x), jnp.zeros(SHAPE)
+        power = pl.lax.scan(lambda c, a: (c * value + a, None), start, w[0])[0]
+        return jnp.where(mask_of(x), power, g(x))
+
+    def convolution(x: Any, w: Any) -> Any:
+        images = lambda x, k: pl.lax.conv(x[None, None], k[None, None], (1, 1), "SAME")[0, 0]
+        left_out = images(jnp.float32(~mask_of(x)), np.ones((2, 2), np.float32))
+        return jnp.where(left_out == 0, images(f(x), w[:2, 1:3]), g(x))
+
+    def pool(x: Any, w: Any) -> Any:
+        windows = lambda x: pl.lax.reduce_window(
+            x, -np.inf, pl.lax.max, (1, 2), (1, 1), [(0, 0), (0, 1)]
+        )
+        left_out = windows(jnp.float32(~kept(x)))
+        return jnp.where(left_out <= 0, windows(f(x)), g(x))
+
+    def reference(x: Any, w: Any) -> Any:
+        ref = pl.new_ref(g(x))
+
+        def write(i: Any, last: Any) -> Any:
+            ref[i] = jnp.where(kept(x[i]), f(x[i]) + last, ref[i])
+            return ref[i]
+
+        pl.lax.fori_loop(0, 3, write, 0 * x[0])
+        return ref[...]
+
+    def named_rows(row: Any) -> Any:
+        mean = pl.lax.pmean(jnp.where(kept(row), f(row), 0), "rows")
+        return jnp.where(kept(row), mean * row, pl.lax.ppermute(g(row), "rows", [(0, 1), (1, 2)]))
     steps: list[tuple[str, Any]] = [
         (f"where({choice}, {singular}, {smooth})", lambda x, w: chosen(x)),
         (f"where({choice}, {singular}, {smooth}) again", lambda x, w: chosen(jnp.sin(chosen(x)))),
@@ -146,6 +181,15 @@ def _step(draw: np.random.Generator, has_maximum: bool) -> tuple[Any, str]:
         (f"sort of {singular}", lambda x, w: jnp.where(jnp.isfinite(jnp.sort(f(x), 1)) & rows_of(x), jnp.sort(f(x), 1), g(x))),
         (f"own log where {choice}", lambda x, w: jnp.where(mask_of(x) & (x > 0), own_log(x), g(x))),
         (f"norm of rows where {choice}", lambda x, w: jnp.where(mask_of(x) & (x != 0), jnp.sqrt(jnp.sum(x * x, 1, keepdims=True)) / x, g(x))),
+        (f"polynomial of {singular} where {choice}", polynomial),
+        (f"convolution of {singular} where {choice}", convolution),
+        (f"maxima of windows of {singular}", pool),
+        (f"loop that writes {singular} to a reference", reference),
+        (f"vmap of collectives of {singular}", lambda x, w: pl.vmap(named_rows, axis_name="rows")(x)),
+        (f"product of {singular} along rows", lambda x, w: jnp.where(jnp.all(kept(x), 1, keepdims=True), pl.lax.associative_scan(jnp.multiply, f(x), axis=1), g(x))),
+        (f"segments of {singular}", lambda x, w: x + pl.ops.segment_sum(f(x), jnp.where(jnp.all(mask_of(x), 1), 1, 5), 3)),
+        (f"absolute value of complex {singular}", lambda x, w: jnp.where(mask_of(x) & (f(x) != 0), jnp.abs(jnp.exp(1j * x) * f(x)), g(x))),
+        (f"jvp of where({choice}, {singular})", lambda x, w: pl.jvp(chosen, (x,), (jnp.ones(SHAPE),))[1]),
     ]  # fmt: skip
     text, step = steps[kind]
     maximum = str(draw.choice([*MAXIMA]))
@@ -166,15 +210,25 @@ def derivatives(seed: int, function: Any, arguments: Any) -> dict[str, dict[str,
         ways["grad of shard_map"] = pl.grad(_over_devices(function), (0, 1))
     found = _found(at, pl.jacfwd(function, (0, 1)), ways)
     if seed % 5 == 3:
-        of_x = lambda x, w: pl.jacfwd(pl.jacfwd(function))(x, w)
         ways = {
             "reverse of reverse": pl.jacrev(pl.grad(function)),
             "forward of reverse": pl.jacfwd(pl.grad(function)),
             "reverse of forward": pl.jacrev(pl.jacfwd(function)),
         }
         name = [*ways][seed // 5 % 3]
-        found |= _found(at, of_x, {name: ways[name]})
+        found |= _found(at, second_derivatives(function), {name: ways[name]})
     return found
+
+
+def second_derivatives(function: Any) -> Any:
+    """Forward over forward mode by the first argument; NaN by elements of which the first derivative isn't finite."""
+
+    def derivatives(x: Any, w: Any) -> Any:
+        first = jnp.isfinite(pl.jacfwd(function)(x, w))
+        both = jnp.expand_dims(first, (2, 3)) & first
+        return jnp.where(both, pl.jacfwd(pl.jacfwd(function))(x, w), jnp.nan)
+
+    return derivatives
 
 
 def _over_devices(function: Any) -> Any:

@@ -48,6 +48,15 @@ def step_where_positive(carry: Any, x: Any) -> Any:
     return carry + jnp.where(x > 0, jnp.log(x), 0) * carry, carry
 
 
+def horner_of_log(x: Any) -> Any:
+    value, start = jnp.log(x), jnp.zeros_like(x)
+    return pl.lax.scan(lambda c, a: (c * value + a, None), start, np.float32([1, 2, 3]))[0]
+
+
+def maxima_of_windows(x: Any, size: int, step: int = 1) -> Any:
+    return pl.lax.reduce_window(x, -np.inf, pl.lax.max, (size,), (step,), "VALID")
+
+
 def masked_softmax(x: Any) -> Any:
     logits = jnp.where(x > 0, jnp.log(x), -jnp.inf)
     return jnp.exp(logits - jnp.max(logits)) / jnp.sum(jnp.exp(logits - jnp.max(logits)))
@@ -74,6 +83,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "scan, input": (lambda x: pl.lax.scan(step_where_positive, 1.0, x)[0], X),
     "scan, carry": (lambda x: pl.lax.scan(lambda c, e: (jnp.where(c > 0, jnp.sqrt(c), e), c), x[0], x)[1], X),
     "scan, last carry unused": (lambda x: pl.lax.scan(lambda c, e: (jnp.log(e - 4), c), x[1], x[:1])[1], X),
+    "scan, constant": (lambda x: jnp.where(x > 0, horner_of_log(x), 0), X),
     "fori_loop": (lambda x: pl.lax.fori_loop(0, 3, lambda i, c: jnp.where(c > 0.5, jnp.log(c), c * 2), x), X),
     "cond of a batch": (lambda x: pl.vmap(lambda e: pl.lax.cond(e > 0, jnp.log, jnp.sin, e))(x), X),
     "cond": (lambda x: pl.lax.cond(x[1] > 0, lambda x: jnp.sqrt(x)[1:].sum(), lambda x: x.sum(), x), X),
@@ -103,6 +113,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "einsum": (lambda x: jnp.where(ROWS, jnp.einsum("ij,kj->ik", 1 / x, PADDED[::2]), 0), POINTS),
     "cumsum": (lambda x: jnp.where(OFF, jnp.cumsum(jnp.log(x)[::-1])[::-1], 0), X),
     "convolve": (lambda x: jnp.convolve(jnp.log(x), np.ones(2, np.float32))[2:], X),
+    "maxima of windows": (lambda x: maxima_of_windows(jnp.sqrt(x), 2), X),
     "pooling": (lambda x: pl.lax.reduce_window(jnp.sqrt(x), 0.0, pl.lax.add, (2,), (1,), "VALID")[1:], X),
     "solve": (lambda a: jnp.where(np.array([[False], [True]]), jnp.linalg.solve(a, np.ones((2, 2, 1), np.float32))[..., 0], 0), BLOCKS),
     "triangular solve": (lambda a: jnp.where(np.array([[[False]], [[True]]]), pl.lax.linalg.triangular_solve(a, a, left_side=True), 0), BLOCKS),
@@ -220,6 +231,8 @@ def test_a_zero_that_arithmetic_made_is_no_structural_one() -> None:
         "sqrt",
         "nested",
         "scan, input",
+        "scan, constant",
+        "maxima of windows",
         "padded rows",
         "cond of a batch",
         "custom_jvp",
@@ -450,6 +463,64 @@ def test_rows_go_through_products_of_several_shapes() -> None:
     with pl.masked_gradients():
         for found, right in zip(pl.jit(pl.grad(function))(weights), expected, strict=True):
             np.testing.assert_allclose(found, right, rtol=1e-3, atol=1e-4)
+
+
+def _image(*places: Any) -> Any:
+    """Images of three features, in which elements at `places` are infinite."""
+    x = np.random.default_rng(0).normal(size=(3, 3, 4, 4)).astype(np.float32)
+    for place in places:
+        x[place] = np.inf
+    return x
+
+
+KERNEL = np.random.default_rng(1).normal(size=(6, 3, 2, 2)).astype(np.float32)
+INFINITE_FEATURE = np.where(np.arange(6)[:, None, None, None] == 2, np.inf, KERNEL)
+CONVOLUTIONS: dict[str, tuple[Any, Any, dict[str, Any]]] = {
+    "an image": (_image(1), KERNEL, {}),
+    "places": (_image(np.s_[:, :, 2:, 3], np.s_[0, 1, 0, 0]), KERNEL, {}),
+    "places, in steps": (_image(np.s_[:, :, 3]), KERNEL, {"window_strides": (2, 2)}),
+    "places, of a dilated kernel": (_image(np.s_[:, :, 3, 3]), KERNEL, {"rhs_dilation": (1, 2)}),
+    "a feature": (_image(), INFINITE_FEATURE, {}),
+    "an image, groups of features": (_image(1), KERNEL[:, :1], {"feature_group_count": 3}),
+    "a feature, groups of features": (_image(np.s_[:, 1]), KERNEL[:, :1], {"feature_group_count": 3}),
+    "a feature of groups": (_image(), INFINITE_FEATURE[:, :1], {"feature_group_count": 3}),
+    "an image, groups of images": (_image(1), KERNEL, {"batch_group_count": 3}),
+}  # fmt: skip
+"""(image, kernel, options) whose convolution isn't finite somewhere."""
+
+
+@pytest.mark.parametrize("name", CONVOLUTIONS)
+def test_convolutions(name: str) -> None:
+    """By image and kernel, of what of a convolution is finite."""
+    image, kernel, options = CONVOLUTIONS[name]
+    options = {"window_strides": (1, 1), "padding": "SAME", **options}
+
+    def function(image: Any, kernel: Any) -> Any:
+        y = pl.lax.conv_general_dilated(image, kernel, **options)
+        return jnp.sum(jnp.real(jnp.where(jnp.isfinite(y), y, 0)))
+
+    expected = pl.jit(pl.jacfwd(function, (0, 1)))(image, kernel)
+    plain = pl.jit(pl.grad(function, (0, 1)))(image, kernel)
+    assert not all(np.all(np.isfinite(x)) for x in plain)
+    with pl.masked_gradients():
+        found = pl.jit(pl.grad(function, (0, 1)))(image, kernel)
+    for a, b in zip(found, expected, strict=True):
+        assert np.all(np.isfinite(b))
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)
+
+
+def test_convolutions_of_complex_numbers() -> None:
+    image, kernel, _ = CONVOLUTIONS["places"]
+    image = np.where(np.isfinite(image), image, np.inf + 0j)
+
+    def function(kernel: Any) -> Any:
+        y = pl.lax.conv_general_dilated(image, kernel, (1, 1), "SAME")
+        return jnp.sum(jnp.real(jnp.where(jnp.isfinite(y), y, 0)))
+
+    with pl.masked_gradients():
+        found = pl.jit(pl.grad(function))(kernel.astype(np.complex64))
+    of_real = pl.jacfwd(lambda k: function(k.astype(np.complex64)))(kernel)
+    np.testing.assert_allclose(found.real, of_real, rtol=1e-3, atol=1e-4)
 
 
 @pytest.mark.parametrize("check_vma", [True, False])

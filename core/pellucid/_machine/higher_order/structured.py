@@ -285,6 +285,7 @@ def _masked_programs(
     choosing = slots.choosing
     for i in choosing:
         kinds[i] = [None] * len(kinds[i])
+    firsts = [*kinds]
     while True:
         # For each result group, the liveness of each result in each program, before they are combined.
         found: list[list[list[Kind]]] = [[] for _ in slots.results]
@@ -300,7 +301,7 @@ def _masked_programs(
         ]
         is_settled = True
         for i, j in slots.carries:
-            carried = [_carried_kind(a, b) for a, b in strict_zip(kinds[i], result_kinds[j])]
+            carried = [*map(_carried_kind, firsts[i], kinds[i], result_kinds[j])]
             is_settled = is_settled and carried == kinds[i]
             kinds[i] = result_kinds[j] = carried
         if is_settled:
@@ -368,10 +369,13 @@ def _common_kind(kinds: Sequence[Kind]) -> Kind:
     return DEAD if distinct == {DEAD, ZERO} else LIVE if distinct == {LIVE, None} else ARRAY
 
 
-def _carried_kind(before: Kind, after: Kind) -> Kind:
-    """Liveness of a carry with initial liveness `before`, if a run that starts like this returns `after`."""
+def _carried_kind(first: Kind, before: Kind, after: Kind) -> Kind:
+    """Liveness of a carry with initial liveness `first`, if a run that starts with `before` returns `after`."""
     if before is after or before == ARRAY:
         return before
+    if before is None and first is ZERO:
+        # A sum whose first terms, products of other carries, were none of cotangents yet.
+        return None if after is ZERO else ARRAY
     if before is ZERO:
         return after if after is None or after is DEAD else ARRAY
     if before is DEAD:

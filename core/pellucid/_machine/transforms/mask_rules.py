@@ -36,6 +36,7 @@ from pellucid._machine.primitives import (
     full,
     full_as,
     gt,
+    ne,
     reduce_or,
     select_n,
     squeeze,
@@ -283,7 +284,10 @@ def linear_sum_rule(
     known = [live for i, live in enumerate(lives) if i not in passive]
     if all(map(is_dead, known)):
         return results, [DEAD] * len(results)
-    if not any(is_dead(live) or isinstance(live, Elements) for live in known):
+    # What the maximum of a window leaves out receives nothing.
+    is_chosen = primitive.name == "select_and_scatter_add"
+    is_live = not any(is_dead(live) or isinstance(live, Elements) for live in known)
+    if is_live and not is_chosen:
         return results, [LIVE] * len(results)
     counting = registry["scatter-add"] if primitive.name == "scatter-sub" else primitive
 
@@ -300,7 +304,9 @@ def linear_sum_rule(
         return gt(counts, full_as(counts, 0))
 
     return results, [
-        elements([Part(lambda i=i: count(i), range(type_of(x).ndim))])
+        elements(
+            [Part(lambda i=i: count(i), range(type_of(x).ndim), is_by_value=is_chosen and is_live)]
+        )
         for i, x in enumerate(results)
     ]
 
@@ -418,6 +424,13 @@ def by_factors(
     In a product that sums along a dimension, such as a matrix product, elements that only meet dead ones may have any
     value, and so may dead elements of its results until they are used.
     """
+    return _by_words(primitive, operands, lives, params, None)
+
+
+def _by_words(
+    primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any, words: Any
+) -> tuple[Results, Sequence[Liveness], Sequence[Liveness]]:
+    """`by_factors`, of factors that `words` name, None for those of the primitive."""
     avals = [type_of(x) for x in operands]
     linear = primitive.traits.linear_for(avals, params)
     passive = primitive.traits.passive_operands(len(operands))
@@ -436,7 +449,7 @@ def by_factors(
         results = bind(primitive, *operands, params=params)
         return (*unknown(results), [LIVE] * len(results))
     result_avals = primitive.types(tuple(avals), params)[0]
-    places = Places(primitive, avals, result_avals, params)
+    places = Places(primitive, avals, result_avals, params, words)
     if is_product and len(active) == 2:
         operands = _without_dead_lines(operands, lives, places)
     results = bind(primitive, *operands, params=params)
@@ -479,10 +492,12 @@ def _there(places: Places, parts: Sequence[Part], operand: int, result: int) -> 
 class Places:
     """Dimensions of operands and results of an equation that belong to the same loop with independent iterations."""
 
-    def __init__(self, primitive: Primitive, avals: Avals, results: Avals, params: Any) -> None:
+    def __init__(
+        self, primitive: Primitive, avals: Avals, results: Avals, params: Any, words: Any = None
+    ) -> None:
         self.avals, self.results = avals, results
         try:
-            factors = primitive.factors(avals, results, params)
+            factors = primitive.factors(avals, results, params) if words is None else words
         except PellucidError:
             factors = None
         self.rule = None if factors is None else rule_of(factors)
@@ -555,12 +570,16 @@ def convolution_rule(
     primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
 ) -> tuple[Results, Sequence[Liveness], Sequence[Liveness]]:
     """Convolutions: an element is live if its window contains a live one."""
-    results, out_lives, due = by_factors(primitive, operands, lives, params)
+    operands = _without_dead_windows(primitive, operands, lives, params)
+    if _has_groups(params):
+        return by_factors(primitive, operands, lives, params)
+    numbers = params.dimension_numbers
+    words = _convolution_words(numbers)
+    results, out_lives, due = _by_words(primitive, operands, lives, params, words)
     live, of_kernel = lives
-    is_plain = params.feature_group_count == params.batch_group_count == 1
-    if not isinstance(live, Elements) or is_cotangent(of_kernel) or not is_plain:
+    if not isinstance(live, Elements) or is_cotangent(of_kernel):
         return results, out_lives, due
-    [result], numbers = results, params.dimension_numbers
+    [result] = results
     image, kernel = (type_of(x) for x in operands)
     by_place = [p for p in live.parts if not {*p.dims}.isdisjoint(numbers.lhs_spec[2:])]
     by_place = [p for p in by_place if not p.is_by_value]
@@ -571,19 +590,83 @@ def convolution_rule(
 
     def live_windows() -> Any:
         # Computed as one convolution with a single feature: any feature of the image, all of the kernel's window.
-        feature = numbers.lhs_spec[1]
-        array = reduce_or(part.whole(image), (feature,))
-        array = expand_dims(convert_element_type(array, image.dtype), (feature,))
+        array = _as_numbers(part, image, (numbers.lhs_spec[1],))
         sizes = [1 if d in numbers.rhs_spec[:2] else size for d, size in enumerate(kernel.shape)]
         window = full(sizes, 1, kernel.dtype)
         [counts] = bind(primitive, array, window, params=params)
-        live_one = gt(counts, full_as(counts, 0))
-        return squeeze(live_one, (out,))
+        return squeeze(ne(counts, full_as(counts, 0)), (out,))
 
     out = numbers.out_spec[1]
     windows = Part(live_windows, [d for d in range(type_of(result).ndim) if d != out])
     live_there = both(out_lives[0], elements([windows]))
     return results, [live_there], [live_there]
+
+
+def _convolution_words(numbers: Any) -> Any:
+    """Factors of a convolution without groups: images, features of both kinds, and places, each on its own."""
+    rank = len(numbers.lhs_spec)
+    names = iter([f"p{i}~" for i in range(3 * rank)])
+    arrays = (numbers.lhs_spec, "bc"), (numbers.rhs_spec, "oc"), (numbers.out_spec, "bo")
+    words = [
+        [letters[spec.index(d)] if d in spec[:2] else next(names) for d in range(rank)]
+        for spec, letters in arrays
+    ]
+    return words[:2], words[2:]
+
+
+def _has_groups(params: Any) -> bool:
+    return params.feature_group_count != 1 or params.batch_group_count != 1
+
+
+def _as_numbers(part: Part, aval: Any, axes: tuple[int, ...]) -> Any:
+    """1 where an element of `part`, of a value of type `aval`, is live; dimensions `axes` have size 1 then."""
+    array = part.whole(aval)
+    if axes:
+        array = expand_dims(reduce_or(array, axes), axes)
+    return convert_element_type(array, aval.dtype)
+
+
+def _without_dead_windows(
+    primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
+) -> Operands:
+    """The two operands of a convolution, each set to 0 where no live element of the other one meets it.
+
+    Without groups, what images and features leave out is left to their factors. Remaining are places of the image that
+    no window of a cotangent meets.
+    """
+    operands, has_groups = [*operands], _has_groups(params)
+    windows = {*params.dimension_numbers.rhs_spec[2:]}
+    for i in (0, 1) if has_groups else (1,):
+        live, other = lives[i], operands[1 - i]
+        if not isinstance(live, Elements) or is_cotangent(lives[1 - i]) or is_finite(other):
+            continue
+        lines = [p for p in live.parts if not p.is_by_value]
+        seeds = lines if has_groups else [p for p in lines if not windows.isdisjoint(p.dims)]
+        their_dims = {d for p in seeds for d in p.dims}
+        parts = [p for p in lines if not their_dims.isdisjoint(p.dims)]
+        if parts:
+            part = merge_parts(parts, type_of(operands[i]))
+            avals = [type_of(x) for x in operands]
+            operands[1 - i] = zero_dead(_met_by(part, i, primitive, avals, params), other)
+    return operands
+
+
+def _met_by(part: Part, i: int, primitive: Any, avals: Avals, params: Any) -> Liveness:
+    """Elements of the other operand of a convolution that meet live elements, those of `part`, of operand `i`."""
+    numbers, aval = params.dimension_numbers, avals[1 - i]
+    # Without groups, one image and one feature of the cotangent stand for all.
+    single, merged = ((), ()) if _has_groups(params) else (numbers.lhs_spec[:1], numbers.rhs_spec[:1])
+
+    def met() -> Any:
+        # Which elements the sum of all results depends on, of a cotangent that is 1 where it is live.
+        shape = [1 if d in single else size for d, size in enumerate(aval.shape)]
+        factors = [_as_numbers(part, avals[i], merged)]
+        factors.insert(1 - i, full(shape, 1, aval.dtype))
+        [result] = bind(primitive, *factors, params=params)
+        counts = primitive.operand_cotangent(1 - i, full_as(result, 1), factors, params)
+        return squeeze(ne(counts, full_as(counts, 0)), single)
+
+    return elements([Part(met, [d for d in range(aval.ndim) if d not in single])])
 
 
 def scaling_rule(
