@@ -139,29 +139,31 @@ def _step(draw: np.random.Generator, has_maximum: bool) -> tuple[Any, str]:
 
     def convolution(x: Any, w: Any) -> Any:
         images = lambda x, k: pl.lax.conv(x[None, None], k[None, None], (1, 1), "SAME")[0, 0]
-        left_out = images(jnp.float32(~mask_of(x)), np.ones((2, 2), np.float32))
+        left_out = images(jnp.asarray(~mask_of(x), np.float32), np.ones((2, 2), np.float32))
         return jnp.where(left_out == 0, images(f(x), w[:2, 1:3]), g(x))
 
     def pool(x: Any, w: Any) -> Any:
         windows = lambda x: pl.lax.reduce_window(
             x, -np.inf, pl.lax.max, (1, 2), (1, 1), [(0, 0), (0, 1)]
         )
-        left_out = windows(jnp.float32(~kept(x)))
+        left_out = windows(jnp.asarray(~kept(x), np.float32))
         return jnp.where(left_out <= 0, windows(f(x)), g(x))
 
     def reference(x: Any, w: Any) -> Any:
-        ref = pl.new_ref(g(x))
+        # The content and the carry vary over devices where `x` does.
+        ref = pl.new_ref(jnp.where(kept(x), g(x), x))
 
         def write(i: Any, last: Any) -> Any:
             ref[i] = jnp.where(kept(x[i]), f(x[i]) + last, ref[i])
             return ref[i]
 
-        pl.lax.fori_loop(0, 3, write, 0 * x[0])
+        pl.lax.fori_loop(0, 3, write, jnp.where(kept(x[0]), 0, 0.25))
         return ref[...]
 
     def named_rows(row: Any) -> Any:
         mean = pl.lax.pmean(jnp.where(kept(row), f(row), 0), "rows")
         return jnp.where(kept(row), mean * row, pl.lax.ppermute(g(row), "rows", [(0, 1), (1, 2)]))
+
     steps: list[tuple[str, Any]] = [
         (f"where({choice}, {singular}, {smooth})", lambda x, w: chosen(x)),
         (f"where({choice}, {singular}, {smooth}) again", lambda x, w: chosen(jnp.sin(chosen(x)))),

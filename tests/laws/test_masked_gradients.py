@@ -31,7 +31,11 @@ def test_second_derivatives_count_where_the_first_is_a_number() -> None:
     """
     scale = np.array([1e30, 1], np.float32)
     function = lambda x, w: jnp.sum(scale * (1e30 * jnp.sin(x)))
-    ways = pl.jacfwd(pl.grad(function)), pl.jacrev(pl.jacfwd(function)), pl.jacrev(pl.grad(function))
+    ways = (
+        pl.jacfwd(pl.grad(function)),
+        pl.jacrev(pl.jacfwd(function)),
+        pl.jacrev(pl.grad(function)),
+    )
     x = np.ones(2, np.float32)
     with np.errstate(all="ignore"), pl.masked_gradients():
         assert np.isinf(pl.jacfwd(function)(x, x)[0])

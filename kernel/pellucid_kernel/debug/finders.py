@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import pellucid as pl
-from pellucid.introspect.lineage import transformation_of
+from pellucid.introspect.lineage import equations_by_id, transformation_of
 from pellucid.introspect.traps import without_traps
 from pellucid_kernel.debug.debug_session import BUDGET, DebugSession
 from pellucid_kernel.debug.differences import FirstDifference
@@ -54,7 +54,7 @@ class Finding:
         """Batch lanes of the first element, outermost first, as far as they are known."""
         self.operands = session.operands()
         self.is_cured = is_cured
-        """Whether the operation makes a derivative non-finite that is finite under `masked_gradients`."""
+        """Whether a derivative among the results is non-finite that is finite under `masked_gradients`."""
 
     @property
     def primitive(self) -> str:
@@ -134,6 +134,11 @@ class Finding:
         return display_bundle(self.figure(), self)
 
 
+def _has_backward_pass(jaxpr: Any) -> bool:
+    equations = equations_by_id(jaxpr).values()
+    return any(transformation_of(equation) == "transpose" for equation in equations)
+
+
 def debug(function: Callable[..., Any], *, budget: int = BUDGET) -> Callable[..., DebugSession]:
     """Returns a function that starts to debug a call: `session = debug(f)(x)` is stopped before the first line of `f`.
 
@@ -172,8 +177,8 @@ def find(function: Callable[..., Any], condition: Condition) -> Callable[..., Fi
             match = session.search(condition)
             if match is None:
                 return None
-            is_backward = transformation_of(match.equation) == "transpose"
-            is_asked = is_backward and condition in (isnan, isinf)
+            # What isn't selected may be NaN in the forward pass, too.
+            is_asked = condition in (isnan, isinf) and _has_backward_pass(session.program)
             cured = cured_by_masks(function, args, kwargs) if is_asked else []
             name = getattr(function, "__name__", "")
             return Finding(session.go_to(match), condition, name, is_cured=any(cured))

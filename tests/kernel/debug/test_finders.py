@@ -273,6 +273,16 @@ def test_a_cure_is_proven_for_narrow_numbers_and_under_debug_nans() -> None:
         assert find(pl.grad(selected_root), isnan)(x).is_cured
 
 
+def test_a_cure_is_said_where_the_forward_pass_is_nan_too() -> None:
+    x = jnp.array([-1.0, 4.0])
+    found = find(pl.grad(selected_root), isnan)(x)
+    assert not found.is_backward
+    assert found.is_cured
+    assert explain_grad(selected_root)(x).cured == [True]
+    assert not find(selected_root, isnan)(x).is_cured
+    assert not find(pl.grad(rooted), isnan)(x).is_cured
+
+
 @pytest.mark.parametrize("tool", [explain_grad, diverge, record, repeat])
 def test_tools_look_at_nan_under_debug_nans(tool) -> None:
     with pl.debug_nans(True):

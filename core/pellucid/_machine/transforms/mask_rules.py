@@ -655,7 +655,9 @@ def _met_by(part: Part, i: int, primitive: Any, avals: Avals, params: Any) -> Li
     """Elements of the other operand of a convolution that meet live elements, those of `part`, of operand `i`."""
     numbers, aval = params.dimension_numbers, avals[1 - i]
     # Without groups, one image and one feature of the cotangent stand for all.
-    single, merged = ((), ()) if _has_groups(params) else (numbers.lhs_spec[:1], numbers.rhs_spec[:1])
+    single, merged = (
+        ((), ()) if _has_groups(params) else (numbers.lhs_spec[:1], numbers.rhs_spec[:1])
+    )
 
     def met() -> Any:
         # Which elements the sum of all results depends on, of a cotangent that is 1 where it is live.
