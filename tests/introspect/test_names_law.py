@@ -13,9 +13,11 @@ from rotation import rotating
 import pellucid as pl
 from pellucid._machine.ir.jaxpr import Var
 from pellucid._machine.tracing.staging import StagingTracer
+from pellucid._machine.transforms import linearize_jaxpr
+from pellucid.analysis.comparisons import transform_program
 from pellucid.introspect.bodies import programs_within
-from pellucid.introspect.lineage import transformation_of
-from pellucid.introspect.program import argument_names, value_names
+from pellucid.introspect.lineage import Made, transformation_of
+from pellucid.introspect.program import argument_names, read_jaxpr, value_names
 from pellucid.tree_util import keystr, tree_leaves_with_path
 
 
@@ -259,6 +261,60 @@ def test_values_of_differentiated_loops_have_their_paths() -> None:
     assert [names.get(v) for v in body.outvars[:3]] == ["h", "result[0]['n']", "result[1][0]"]
 
 
+def test_cotangents_of_a_call_that_differentiates_some_operands_have_their_names() -> None:
+    """All are of one type: only the called program says which operands the cotangents are of."""
+
+    @pl.jit
+    def gate(a, b, c, d):
+        u = a * b
+        return pl.numpy.sin(u + c) * d
+
+    def loss(params, x, y):
+        def step(h, each):
+            h = pl.numpy.tanh(h * each["w"] + each["u"] + each["x"])
+            return h, None
+
+        gated = gate(params["a"], x * 2.0, params["c"], y * 3.0)
+        rows = {"w": params["w"], "u": params["u"], "x": params["x"]}
+        return pl.lax.scan(step, gated, rows)[0].sum()
+
+    params = {"a": np.ones(3), "c": np.ones(3)} | {name: np.ones((4, 3)) for name in "wux"}
+    gradient = pl.grad(lambda params, x, y: loss(params | {"x": np.ones((4, 3))}, x, y))
+    jaxpr = pl.make_jaxpr(gradient)(params, np.ones(3), np.ones(3)).jaxpr
+    names = {v: name.name for v, name in value_names(jaxpr).items()}
+    expected = [f"d(params['{name}'])" for name in ("a", "c", "u", "w")]
+    assert [names.get(v) for v in jaxpr.outvars if isinstance(v, Var)][:4] == expected
+
+
+def test_values_in_nested_backward_passes_have_names() -> None:
+    @pl.jit
+    def loop(ws, x):
+        def body(h, w):
+            hidden = pl.numpy.tanh(h @ w)
+            return hidden, None
+
+        return pl.lax.scan(body, x, ws)[0].sum()
+
+    record = pl.analysis.program(pl.grad(loop), np.ones((4, 3, 3)), np.ones((2, 3)))
+    names = [record.strings[name] for name in record.values.user_name]
+    backward = record.bodies[-1]
+    assert [names[v] for v in backward.inputs] == [
+        "d(hidden)", "w", "h", "hidden", "(sub 1.0 hidden)"
+    ]  # fmt: skip
+    assert [names[v] for v in backward.outputs] == ["d(h)", "d(w)"]
+
+
+def test_what_is_thrown_away_has_no_name() -> None:
+    def samples(x):
+        _, draws = pl.vmap(
+            lambda x: pl.lax.scan(lambda c, w: (c * w, c), x, np.ones(3, np.float32))
+        )(x)
+        return draws.sum()
+
+    record = pl.analysis.program(samples, np.ones(4, np.float32))
+    assert "_" not in [record.strings[name] for name in record.values.user_name]
+
+
 def test_results_without_a_name_have_their_path() -> None:
     def step(w, x):
         return {"new": w - 0.1, "all": [x * 2.0, w]}
@@ -301,3 +357,80 @@ def test_a_derivative_does_not_have_the_name_of_what_it_was_made_from() -> None:
     [cosine] = [e for e in body.equations if e.primitive.name == "cos"]
     assert cosine.results[0] not in names
     assert {"c", "h"} <= {*names.values()}
+
+
+# Programs that transformations made
+
+
+@pytest.mark.parametrize(
+    ("loss", "parameters"),
+    [
+        (perceptron, set()),
+        (looped, {"h"}),
+        (called, {"w", "x"}),
+        (together, {"gate", "x", "shift", "carry['h']", "row"}),
+    ],
+)
+@pytest.mark.parametrize("transformation", ["jvp", "linearize", "transpose", "vmap"])
+def test_inputs_of_transformed_programs_have_the_names_of_their_values(
+    loss, parameters, transformation
+) -> None:
+    shapes = {"w1": (4, 3), "b1": (3,), "w2": (3, 2)}
+    params = {name: np.ones(shape) for name, shape in shapes.items()}
+    arguments = (params, np.ones((5, 4)), np.ones((5, 2)))
+    record = pl.analysis.ladder(loss, *arguments, transformations=(transformation,))
+    before, after = record.programs
+    names = [[p.strings[n] for n in p.values.user_name] for p in (before, after)]
+    own = [names[0][v] for v in before.bodies[0].inputs]
+    inputs = [names[1][v] for v in after.bodies[0].inputs]
+    assert own == ["params['b1']", "params['w1']", "params['w2']", "x", "labels"]
+    tangents = [f"δ({name})" for name in own]
+    match transformation:
+        case "jvp":
+            assert inputs == own + tangents
+        case "linearize":
+            assert inputs[-5:] == tangents
+            assert sum(bool(name) for name in inputs) > 0.6 * len(inputs)
+        case "transpose":
+            assert inputs[-1] == "d(result)"
+            outputs = [names[1][v] for v in after.bodies[0].outputs]
+            assert outputs == [f"d({name})" for name in own]
+        case _:
+            assert inputs == own
+    # Bodies of loops and calls have the names of their parameters, too.
+    inside = {names[1][v] for body in after.bodies[1:] for v in body.inputs}
+    if transformation in ("jvp", "vmap"):
+        assert parameters <= inside
+
+
+@pytest.mark.parametrize("loss", [perceptron, shared, looped, called, together])
+@pytest.mark.parametrize("transformation", ["jvp", "linearize"])
+def test_a_tangent_is_that_of_the_value_that_it_is_named_of(loss, transformation) -> None:
+    random = np.random.default_rng(3)
+    shapes = {"w1": (4, 3), "b1": (3,), "w2": (3, 2)}
+    params = {name: random.normal(size=shape) for name, shape in shapes.items()}
+    arguments = (params, random.normal(size=(5, 4)), random.normal(size=(5, 2)))
+    closed = pl.make_jaxpr(loss)(*arguments)
+    jaxpr, operands = closed.jaxpr, pl.tree.leaves(arguments)
+    moves = [random.normal(size=np.shape(x)) for x in operands]
+    variables = {name.name: v for v, name in value_names(jaxpr).items()}
+    changed = transform_program(jaxpr, transformation)
+    base = frozenset(e.id for program in programs_within(jaxpr) for e in program.equations)
+    reading = read_jaxpr(changed, origin=Made(transformation, base), forward=jaxpr)
+    strings, user_names = reading.record.strings, reading.record.values.user_name
+    computed = [v for e in changed.equations for v in e.results]
+    names = {v: strings[user_names[reading.values[v]]] for v in computed}
+    tangents = {v: name[2:-1] for v, name in names.items() if name.startswith("δ(")}
+    if transformation == "jvp":
+        inputs = [*operands, *moves]
+    else:
+        kept = linearize_jaxpr(jaxpr, (True,) * len(operands))
+        results = pl.core.eval_jaxpr(kept.primal.jaxpr, (), *operands)
+        inputs = [*kept.residuals(operands, results), *moves]
+    values = pl.core.eval_jaxpr(changed.replace(outvars=[*tangents]), (), *inputs)
+    assert len(tangents) >= {perceptron: 3, shared: 3, looped: 0, called: 1, together: 1}[loss]
+    for value, name in zip(values, tangents.values(), strict=True):
+        primal = jaxpr.replace(outvars=[variables[name]])
+        run = lambda *xs, primal=primal: pl.core.eval_jaxpr(primal, (), *xs)[0]
+        _, expected = pl.jvp(run, tuple(operands), tuple(moves))
+        np.testing.assert_allclose(value, expected, rtol=1e-5, atol=1e-6, err_msg=name)

@@ -6,6 +6,7 @@ import functools
 import itertools
 from collections import Counter
 from collections.abc import Callable, Sequence
+from itertools import compress
 from typing import Any, NamedTuple
 
 from pellucid._machine.base import (
@@ -18,7 +19,7 @@ from pellucid._machine.base import (
 from pellucid._machine.base.errors import CompilationError
 from pellucid._machine.higher_order.jitted import jit
 from pellucid._machine.higher_order.stages import Compiled, make_jaxpr
-from pellucid._machine.ir import BatchAxis, Jaxpr, constants_as_inputs
+from pellucid._machine.ir import BatchAxis, DebugInfo, Jaxpr, constants_as_inputs
 from pellucid._machine.transforms import batch_jaxpr, jvp_jaxpr, linearize_jaxpr, transpose_jaxpr
 from pellucid._machine.transforms.arguments import is_differentiable
 from pellucid.introspect.bodies import programs_within
@@ -26,7 +27,7 @@ from pellucid.introspect.kernel_steps import is_kernel
 from pellucid.introspect.lineage import Made, equations_by_id
 from pellucid.introspect.mosaic_gpu_text import mosaic_gpu_text
 from pellucid.introspect.mosaic_passes import KernelPasses, mosaic_passes
-from pellucid.introspect.program import name_of
+from pellucid.introspect.program import argument_names, kept_names, name_of, residual_name
 from pellucid.introspect.schema import (
     DiffRecord,
     LadderRecord,
@@ -245,7 +246,7 @@ def ladder(
     for transformation in transformations:
         rung = jaxpr_program(
             transform_program(jaxpr, transformation, batch_size, len(closed.consts)), name=name, key=f"{name}:{transformation}",
-            origin=Made(transformation, base),
+            origin=Made(transformation, base), forward=None if transformation == "vmap" else jaxpr,
         )  # fmt: skip
         links.append(link(first, rung, transformation))
         sources.append(0)
@@ -273,12 +274,43 @@ def transform_program(
     nonzero = [is_differentiable(aval) and given for aval, given in arguments]
     if transformation == "jvp":
         return jvp_jaxpr(jaxpr, nonzero, False).program.jaxpr
-    linear = linearize_jaxpr(jaxpr, nonzero).linear.jaxpr
+    linear, results = _linear_program(jaxpr, nonzero)
     if transformation == "linearize":
         return linear
     n_residuals = len(linear.invars) - sum(nonzero)
     is_linear = [False] * n_residuals + [True] * sum(nonzero)
-    return transpose_jaxpr(linear, is_linear, linear.out_avals, True).program.jaxpr
+    transposed = transpose_jaxpr(linear, is_linear, linear.out_avals, True).program.jaxpr
+    if transposed.debug is None:
+        return transposed
+    # Cotangents of the results come last; the program's own results are those of the arguments.
+    known = [*argument_names(transposed).values()][: len(transposed.invars) - len(results)]
+    names = [*known, *[f"d({name})" for name in results]]
+    paths = [name and f"d({name})" for name in compress(argument_names(jaxpr).values(), nonzero)]
+    info = transposed.debug
+    return transposed.replace(
+        debug=DebugInfo(info.traced_for, info.func_src_info, names, paths, notes=info.notes)
+    )
+
+
+def _linear_program(jaxpr: Jaxpr, nonzero: Sequence[bool]) -> tuple[Jaxpr, list[str]]:
+    """(the linear map of a program at a point, with the names of the values that it takes from there; names of the
+    results that have a tangent).
+    """
+    parts = linearize_jaxpr(jaxpr, tuple(nonzero))
+    linear, primal = parts.linear.jaxpr, parts.primal.jaxpr
+    paths = () if jaxpr.debug is None else jaxpr.debug.result_names
+    padded = [*paths, *["result"] * (len(jaxpr.outvars) - len(paths))]
+    results = [*compress(padded, parts.nonzero_out)]
+    if linear.debug is None:
+        return linear, results
+    names, known = kept_names(primal), [*argument_names(linear).values()]
+    kept = {"result": primal.outvars, "input": primal.invars[len(parts.consts) :]}
+    for i, source in enumerate(parts.sources):
+        if not known[i] and source.kind in kept:
+            known[i] = residual_name(primal, kept[source.kind][source.index], names)
+    info = linear.debug
+    debug = DebugInfo(info.traced_for, info.func_src_info, known, notes=info.notes)
+    return linear.replace(debug=debug), results
 
 
 @by_tool

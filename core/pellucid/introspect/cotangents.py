@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
-from pellucid._machine.ir import DropVar, Equation, Jaxpr, Var
+from pellucid._machine.ir import DropVar, Equation, HigherOrderPrimitive, Jaxpr, Var
 
 from .bodies import bodies_of, programs_within
 from .lineage import origins_of, transformation_of
@@ -48,9 +48,14 @@ def cotangent_names(
     return cotangents
 
 
-def transposed_bodies(jaxpr: Jaxpr) -> Iterator[tuple[Jaxpr, Backward]]:
-    """The bodies of transposed calls in a program, each with the program from which it was transposed."""
-    transposes = _transposes(jaxpr, _forward(jaxpr))
+def transposed_bodies(
+    jaxpr: Jaxpr, forward: Jaxpr | None = None
+) -> Iterator[tuple[Jaxpr, Backward]]:
+    """The bodies of transposed calls in a program, each with the program from which it was transposed.
+
+    The forward pass is at the start of the program, or is the program `forward`.
+    """
+    transposes = _transposes(jaxpr, _forward(jaxpr) if forward is None else forward.equations)
     backward = {v for group in transposes.values() for e in group for v in e.results}
     for origin, group in transposes.items():
         for equation in group:
@@ -103,7 +108,7 @@ class _Search:
         inside = dict.fromkeys(v for e in group for v in e.results)
         self._find_incoming(equation, group, inside)
         operands = [v for v in equation.operands if isinstance(v, Var)]
-        in_order = _summands_in_order(operands, group)
+        in_order = _summands_in_order(operands, group) | _summands_by_name(equation, group)
         distinct = [v for v in dict.fromkeys(operands) if v not in self.uncertain]
         passed = self._pass_on(equation)
         if not group and not passed:
@@ -218,6 +223,41 @@ class _Search:
                 self.cotangents[v] = fitting[0]
             elif fitting:
                 self.uncertain.add(v)
+
+
+def _summands_by_name(equation: Equation, group: Sequence[Equation]) -> dict[Var, Var]:
+    """Maps operands of a call or loop to their summands: results of its transpose, whose program says which of the
+    called program's arguments each of them is the cotangent of.
+
+    Empty if it doesn't. A value that is two operands isn't a key.
+    """
+    calls = [e for e in group if bodies_of(e)]
+    if len(calls) != 1 or not isinstance(equation.primitive, HigherOrderPrimitive):
+        return {}
+    [call] = calls
+    paths = [b.jaxpr.debug.result_names for b in bodies_of(call) if b.jaxpr.debug is not None]
+    slots = equation.primitive.slots(equation.params)
+    if slots is None or not paths or len(paths[0]) != len(call.results):
+        return {}
+    given = [(path, v) for path, v in zip(paths[0], call.results, strict=True) if path]
+    by_name = dict(given)
+    summands: dict[Var, Var] = {}
+    groups = slots.split(equation.operands)
+    for slot in slots.programs[:1]:
+        body = slot.program.jaxpr
+        names = () if body.debug is None else body.debug.argument_names
+        pairs = zip(body.invars[len(body.invars) - len(names) :], names, strict=False)
+        named = {v: name for v, name in pairs if name}
+        if len({*named.values()}) != len(named) or len(by_name) != len(given):
+            return {}  # several have one name
+        for place, inputs in slots.group_inputs(slot, body.invars).items():
+            for v, operand in zip(inputs, groups[place], strict=True):
+                summand = by_name.get(f"d({named[v]})") if v in named else None
+                if summand is None or type(summand) is DropVar:
+                    continue
+                if isinstance(operand, Var) and equation.operands.count(operand) == 1:
+                    summands[operand] = summand
+    return summands
 
 
 def _summands_in_order(operands: Sequence[Var], group: Sequence[Equation]) -> dict[Var, Var]:

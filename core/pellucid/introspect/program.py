@@ -56,15 +56,19 @@ def read_jaxpr(
     source_lines: bool = True,
     value_names: bool = True,
     origin: Made | None = None,
+    forward: Jaxpr | None = None,
 ) -> JaxprReading:
     """The record of a jaxpr, and the index in it of each program and variable.
 
     `key` identifies the program in links. `listing` and `source_lines` include its text and the text of the user's
     lines. `value_names` names values as that text does. `origin` is the program it was made from, with the
-    transformation.
+    transformation. `forward` is that program for a linear map or a backward pass, whose values have their names from
+    those of `forward`.
     """
     name = name or name_of(jaxpr)
     writer = _JaxprWriter(ProgramColumns(key or f"{name}:jaxpr", name, "jaxpr"), origin or Made())
+    if forward is not None:
+        writer.follow(jaxpr, forward)
     record = writer.write(
         jaxpr, listing=listing, source_lines=source_lines, value_names=value_names
     )
@@ -104,6 +108,50 @@ def argument_names(jaxpr: Jaxpr) -> dict[Var, str]:
     unnamed = len(jaxpr.invars) - len(names)
     padded = [*[""] * unnamed, *names] if unnamed >= 0 else [""] * len(jaxpr.invars)
     return dict(zip(jaxpr.invars, padded, strict=True))
+
+
+def kept_names(jaxpr: Jaxpr) -> dict[Var, str]:
+    """The names of a program's values, and of what its calls and loops keep for their derivatives."""
+    return _JaxprWriter(ProgramColumns("", name_of(jaxpr), "jaxpr"), Made()).kept_names(jaxpr)
+
+
+def residual_name(body: Jaxpr, value: Any, names: Mapping[Var, str]) -> str:
+    """A name for a value that a program keeps for its derivative: the user's, or the operation on named values that
+    computes it, `(cos angle)`; empty if some of these have no name.
+    """
+    if value in names:
+        return names[value]
+    makers = (e for e in body.equations if value in e.results and len(e.results) == 1)
+    maker = next(makers, None)
+    if maker is None or bodies_of(maker):
+        return ""
+    operands = [
+        literal_text(a) if isinstance(a, Literal) else names.get(a, "") for a in maker.operands
+    ]
+    return f"({' '.join([maker.primitive.name, *operands])})" if all(operands) else ""
+
+
+def _result_names(jaxpr: Jaxpr) -> dict[Var, str]:
+    """The paths of a program's results, which are `result` or in it."""
+    paths = jaxpr.debug.result_names if jaxpr.debug is not None else ()
+    pairs = zip(jaxpr.outvars, paths, strict=False)
+    return {v: path for v, path in pairs if type(v) is Var and path}
+
+
+def _tangents(jaxpr: Jaxpr) -> set[Var]:
+    """The values of a program that depend on tangents among its inputs."""
+    found = {v for v, name in argument_names(jaxpr).items() if name.startswith("δ(")}
+    for equation in jaxpr.equations if found else ():
+        if any(type(a) is Var and a in found for a in equation.operands):
+            found.update(equation.results)
+    return found
+
+
+def _is_tangent(equation: Equation, tangents: Collection[Var]) -> bool:
+    """Whether all results of an equation are tangents. A call with paths of its results has values among them."""
+    if not any(v in tangents for v in equation.results):
+        return False
+    return not any(b.jaxpr.debug and b.jaxpr.debug.result_names for b in bodies_of(equation))
 
 
 def _derived_names(jaxpr: Jaxpr, names: dict[Var, str]) -> dict[Var, str]:
@@ -147,6 +195,12 @@ class _JaxprWriter:
         """Bodies of transposed calls."""
         self.named: dict[Jaxpr, dict[Var, str]] = {}
         """The names of the arguments and values of each program."""
+        self.kept: dict[Var, str] = {}
+        """Names of inputs that are what the forward pass has kept."""
+        self.given: dict[int, list[str]] = {}
+        """The names of an equation's results, by its id and those of the equations it was made from."""
+        self.keeping: dict[Jaxpr, dict[Var, str]] = {}
+        """The same, with the names of what calls and loops in each program keep."""
         self.passed: dict[Var, str] = {}
         """Names of operands, for unnamed inputs of the programs they are passed to; empty if several calls pass
         different ones.
@@ -175,11 +229,54 @@ class _JaxprWriter:
             self.listing(shown) if shown is not None and listing else None,
         )
 
+    def follow(self, main: Jaxpr, forward: Jaxpr) -> None:
+        """Let the values of `main`, made from `forward` by linearization or transposition, be named after its values."""
+        for program in programs_within(forward):
+            self.note_names(program)
+        given = {*argument_names(forward).values()}
+        added = {v: name for v, name in argument_names(main).items() if name not in given}
+        self.kept = {v: name for v, name in added.items() if name[:2] not in ("δ(", "d(")}
+        incoming = [v for v, name in added.items() if name.startswith("d(")]
+        if incoming:
+            self.backward[main] = Backward(forward, tuple(incoming))
+
+    def note_names(self, jaxpr: Jaxpr) -> None:
+        """Remember the names of a program's values by the equations that give them."""
+        names = self.own_names(jaxpr)
+        for e in jaxpr.equations:
+            if transformation_of(e) != "transpose":
+                given = [names.get(v, "") for v in e.results]
+                if any(given):
+                    for each in (e, *origins_of(e, self.origin.base)):
+                        self.given.setdefault(each.id, given)
+
+    def tangent_names(self, jaxpr: Jaxpr) -> dict[Var, str]:
+        """Names `δ(x)` for the tangents of values whose equations this or a noted program has.
+
+        Of the equations that compute the tangent for one equation the last gives it.
+        """
+        tangents, lasts = _tangents(jaxpr), dict[int, Equation]()
+        for equation in jaxpr.equations if tangents else ():
+            if _is_tangent(equation, tangents):
+                for origin in origins_of(equation, self.origin.base):
+                    lasts[origin.id] = equation
+        names: dict[Var, str] = {}
+        for origin, equation in lasts.items():
+            given = self.given.get(origin, [])
+            if len(given) == len(equation.results):
+                pairs = zip(equation.results, given, strict=True)
+                names |= {v: f"δ({name})" for v, name in pairs if name}
+        return names
+
     def body(self, jaxpr: Jaxpr) -> None:
         columns = self.columns
         user_names = self.user_names(jaxpr)
+        self.note_names(jaxpr)
+        user_names |= self.tangent_names(jaxpr)
         residuals = self.residual_names(jaxpr, self.named[jaxpr].keys() | user_names)
-        self.backward |= dict(transposed_bodies(jaxpr))
+        residuals |= {v: name for v, name in self.kept.items() if v in jaxpr.invars and name}
+        backward = self.backward.get(jaxpr)
+        self.backward |= dict(transposed_bodies(jaxpr, backward and backward.forward))
         self.pass_names(jaxpr, self.passed | self.named[jaxpr] | user_names, residuals)
         user_names |= residuals
         constants = [self.bind(v) for v in jaxpr.constvars]
@@ -240,8 +337,8 @@ class _JaxprWriter:
         backward = self.backward.get(jaxpr)
         if backward is None:
             return names | _derived_names(jaxpr, arguments | names)
-        primal = self.named.get(backward.forward, {})
-        return cotangent_names(jaxpr, primal, backward) | names
+        primal = _result_names(backward.forward) | self.named.get(backward.forward, {})
+        return cotangent_names(jaxpr, primal, backward) | names | _result_names(jaxpr)
 
     def own_names(self, jaxpr: Jaxpr) -> dict[Var, str]:
         """The user's names for arguments and results of equations; cached."""
@@ -267,9 +364,17 @@ class _JaxprWriter:
                 for group, outputs in slots.group_results(slot, body.outvars):
                     for result, output in zip(results[group], outputs, strict=True):
                         is_kept = type(output) is Var and output in added and result not in named
-                        if is_kept and (name := self.own_names(body).get(output)):
+                        if is_kept and (name := residual_name(body, output, self.kept_names(body))):
                             names[result] = name
         return names
+
+    def kept_names(self, jaxpr: Jaxpr) -> dict[Var, str]:
+        """The names of a program's values, and of what its own calls and loops keep for their derivatives; cached."""
+        if jaxpr not in self.keeping:
+            paths = {v: path for v, path in _result_names(jaxpr).items() if path != "result"}
+            own = paths | self.own_names(jaxpr)
+            self.keeping[jaxpr] = own | self.residual_names(jaxpr, own)
+        return self.keeping[jaxpr]
 
     def pass_names(
         self, jaxpr: Jaxpr, names: Mapping[Var, str], residuals: Mapping[Var, str]
@@ -290,6 +395,8 @@ class _JaxprWriter:
                     for v, operand in zip(inputs, groups[group], strict=True):
                         name = known.get(operand, "") if type(operand) is Var else ""
                         self.passed[v] = name if self.passed.get(v, name) == name else ""
+                        if operand in residuals:
+                            self.kept[v] = self.passed[v]
 
     def namings(self, jaxpr: Jaxpr) -> Iterator[tuple[Equation, Naming, dict[Var, str]]]:
         """Equations whose results an assignment names, with the names.
@@ -302,6 +409,7 @@ class _JaxprWriter:
         function that calls the user's functions, only programs that run as one equation, such as loops, have names.
         """
         all_namings = [self.spans.naming(self.spans.span(e.source)) for e in jaxpr.equations]
+        tangents = _tangents(jaxpr)
         users: dict[Any, set[Naming | None]] = {v: {None} for v in jaxpr.outvars if type(v) is Var}
         for equation, naming in zip(jaxpr.equations, all_namings, strict=True):
             for operand in equation.operands:
@@ -313,6 +421,8 @@ class _JaxprWriter:
         copied: set[tuple[int, ...]] = set()
         for equation, naming in zip(jaxpr.equations, all_namings, strict=True):
             if naming is None or transformation_of(equation) == "transpose":
+                continue
+            if _is_tangent(equation, tangents):
                 continue
             if naming.place in self.spans.calling_back and not bodies_of(equation):
                 continue
@@ -369,7 +479,8 @@ def _assigned_names(equation: Equation, variables: Sequence[str]) -> dict[Var, s
     bodies = [b.jaxpr.debug for b in bodies_of(equation) if len(b.jaxpr.outvars) == n]
     paths = next((d.result_names for d in bodies if d is not None and d.result_names), ())
     if not paths:
-        return dict(zip(equation.results, variables, strict=True)) if len(variables) == n else {}
+        pairs = zip(equation.results, variables, strict=False)
+        return {v: name for v, name in pairs if name != "_"} if len(variables) == n else {}
     names: dict[Var, str] = {}
     for v, path in zip(equation.results, paths, strict=False):
         position, rest = 0, path.removeprefix("result")

@@ -79,67 +79,49 @@ export class FoldedDetails implements LineSource {
 
   linesOf = (equation: number): readonly number[] => this.source.linesOf(equation);
 
-  tokens = (line: number): readonly Token[] => this.tokensOf(line);
-
-  protected tokensOf(line: number): readonly Token[] {
-    return foldedDetails(this.source.tokens(line));
-  }
-}
-
-/** A source whose lines begin with the operation, followed by an arrow and the results. */
-export class OperationFirst extends FoldedDetails {
-  override tokens = (line: number): readonly Token[] => operationFirst(this.tokensOf(line));
-}
-
-/** Tokens of `x:f32[3] = sin y` as `sin y → x:f32[3]`; other lines are unchanged. */
-export function operationFirst(tokens: readonly Token[]): readonly Token[] {
-  const at = tokens.findIndex(token => token.kind === 'primitive');
-  const head = tokens.slice(0, Math.max(at, 0));
-  const assigns = head.findIndex(token => token.text.includes('='));
-  if (assigns < 0) {
-    return tokens;
-  }
-  const results = head.slice(0, assigns);
-  const indent = /^\s*/.exec(results[0]?.text ?? '')![0];
-  if (indent !== '') {
-    results[0] = { ...results[0]!, text: results[0]!.text.slice(indent.length) };
-  }
-  // In HLO, the type is between the sign and the operation.
-  const type = head.slice(assigns).filter(token => token.text.trim() !== '=');
-  const typed = type.some(token => token.text.trim() !== '')
-    ? [{ text: ': ', kind: 'plain' as const }, ...type]
-    : [];
-  return [
-    ...(indent === '' ? [] : [{ text: indent, kind: 'plain' as const }]),
-    ...tokens.slice(at),
-    { text: ' → ', kind: 'plain' },
-    ...results.filter(token => token.text !== ''),
-    ...typed,
-  ];
+  tokens = (line: number): readonly Token[] => foldedDetails(this.source.tokens(line));
 }
 
 /** Minimum number of characters of details that are folded. */
 const MIN_FOLDED_CHARACTERS = 12;
-/**
- * Params in a jaxpr; in StableHLO and HLO, the text between operands and type, or after the
- * operands.
- */
+/** In StableHLO and HLO, the text between operands and type, or after the operands. */
 const DETAILS = [
-  /\[\w+=.*\](?= |$)/,
   /, (?:[a-z_]+ ?= ?|dims = )[^:]*(?= : )/,
   /(?<=\)), (?!calls=|body=|condition=|to_apply=|branch)[a-z_]+=.*$/,
   /, (?:metadata|backend_config|is_scheduled)=.*$/,
   /(?<= : )\(.*\)(?= -> )/,
 ];
 
+/** Where the params of an equation in a jaxpr are, `[axis=0]`: its start and end; null without params. */
+function paramsIn(text: string): [number, number] | null {
+  const opening = /\[\w+=/.exec(text);
+  if (opening === null) {
+    return null;
+  }
+  // Names of operands behind them may have brackets, too: `params['w']`.
+  let depth = 0;
+  for (let at = opening.index; at < text.length; at++) {
+    depth += '[({'.includes(text[at]!) ? 1 : '])}'.includes(text[at]!) ? -1 : 0;
+    if (depth === 0) {
+      return [opening.index, at + 1];
+    }
+  }
+  return [opening.index, text.length];
+}
+
+/** Start and end of the details in a line; null without any. */
+function detailsIn(text: string): [number, number] | null {
+  const found = DETAILS.map(pattern => pattern.exec(text)).find(each => each !== null);
+  return paramsIn(text) ?? (found ? [found.index, found.index + found[0].length] : null);
+}
+
 /** Tokens with details replaced by a placeholder that has them as its tooltip. */
 export function foldedDetails(tokens: readonly Token[]): readonly Token[] {
   const text = tokens.map(token => token.text).join('');
-  const found = DETAILS.map(pattern => pattern.exec(text)).find(each => each !== null);
-  if (found === undefined || found === null || found[0].length < MIN_FOLDED_CHARACTERS) {
+  const [start, end] = detailsIn(text) ?? [0, 0];
+  if (end - start < MIN_FOLDED_CHARACTERS) {
     return tokens;
   }
-  const [start, end] = [found.index, found.index + found[0].length];
   const result: Token[] = [];
   let at = 0;
   for (const token of tokens) {
@@ -151,7 +133,7 @@ export function foldedDetails(tokens: readonly Token[]): readonly Token[] {
         result.push({ ...token, text: token.text.slice(0, start - at) });
       }
       if (at <= start) {
-        result.push({ text: '[…]', kind: 'note', title: found[0] });
+        result.push({ text: '[…]', kind: 'note', title: text.slice(start, end) });
       }
       if (next > end) {
         result.push({ ...token, text: token.text.slice(end - at) });

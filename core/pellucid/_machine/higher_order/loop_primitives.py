@@ -597,7 +597,16 @@ def transposed_body(params: ScanParams, linear: Mask, ct_avals: Avals) -> Derive
         return [*map(add_tangents, sums, cts[:n_sums]), *cts[n_sums:]]
 
     avals = [*chain(*groups), *residual_avals[n_residual_consts:]]
-    program, consts = stage_open(body, avals, derived.program.jaxpr.debug)
+    # Names follow their inputs to these places.
+    n_kept = len(derived.consts) + n_residual_consts
+    first_ct = len(derived.consts) + len(residual_avals)
+    places = [
+        *range(n_kept), *[None] * n_sums, *range(first_ct, len(transposed.in_avals)),
+        *range(n_kept, first_ct),
+    ]  # fmt: skip
+    debug = transposed.jaxpr.debug
+    debug = debug and debug.rearranged(len(transposed.in_avals), places)
+    program, consts = stage_open(body, avals, debug)
     return Derived(program, [*consts, *derived.consts], derived.mask)
 
 

@@ -195,8 +195,9 @@ def split_remat(params: RematParams, nonzero: Mask) -> RematParts:
     # What it recomputes from has the names of the arguments.
     places = [i for i, is_needed in enumerate(needed) if is_needed]
     if body.debug is not None:
-        others = [None] * (len(linear.jaxpr.invars) - len(places))
-        debug = body.debug.rearranged(n_inputs, [*places, *others], ())
+        with_tangent = [first + i for i, nz in enumerate(nonzero) if nz]
+        others = [None] * (len(linear.jaxpr.invars) - len(places) - len(with_tangent))
+        debug = body.debug.rearranged(n_inputs, [*places, *others], (), with_tangent)
         linear = ClosedJaxpr(linear.jaxpr.replace(debug=debug), linear.consts)
     constants = [parts.constants[s.index] for s in parts.sources if s.kind == "constant"]
     return RematParts(primal, parts.consts, linear, tuple(needed), constants, parts.nonzero_out)

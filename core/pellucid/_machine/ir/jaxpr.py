@@ -387,12 +387,20 @@ class DebugInfo:
         return names
 
     def rearranged(
-        self, n_inputs: int, inputs: Sequence[int | None], results: Sequence[int] | None = None
+        self,
+        n_inputs: int,
+        inputs: Sequence[int | None],
+        results: Sequence[int] | None = None,
+        tangents: Sequence[int] = (),
     ) -> DebugInfo:
         """Names for a program derived from one with `n_inputs` inputs; `inputs` are positions there, None for new
-        inputs.
+        inputs. Behind them are the tangents of the inputs at the positions `tangents`: `δ(x)` for `x`.
 
         `results` are by default all; a negative position isn't a result.
+
+        >>> info = DebugInfo("jit", "loss at train.py:12", ("w", "x"))
+        >>> info.rearranged(2, [0, 1], tangents=[1]).argument_names
+        ('w', 'x', 'δ(x)')
         """
 
         def argument_names() -> Sequence[str]:
@@ -401,7 +409,8 @@ class DebugInfo:
             if not names or unnamed < 0:
                 return ()
             padded = [*[""] * unnamed, *names]
-            return ["" if i is None else padded[i] for i in inputs]
+            own = ["" if i is None else padded[i] for i in inputs]
+            return [*own, *[padded[i] and f"δ({padded[i]})" for i in tangents]]
 
         def result_names() -> Sequence[str]:
             names = self.result_names
@@ -415,6 +424,14 @@ class DebugInfo:
         )
         derived.references = self.references
         return derived
+
+    def with_results(self, result_paths: LateNames) -> DebugInfo:
+        """The same with other names of results."""
+        changed = DebugInfo(
+            self.traced_for, self.func_src_info, lambda: self.argument_names, result_paths, notes=self.notes
+        )  # fmt: skip
+        changed.references = self.references
+        return changed
 
     def __repr__(self) -> str:
         return f"DebugInfo({self.traced_for!r}, {self.func_src_info!r})"

@@ -263,5 +263,7 @@ def jvp_jaxpr(jaxpr: Jaxpr, nonzero: Mask, instantiate_results: bool | Mask) -> 
         return [*results, *(instantiate(t) for t, nz in strict_zip(out_tangents, mask) if nz)]
 
     tangent_avals = [v.aval.tangent() for v, nz in strict_zip(jaxpr.invars, nonzero) if nz]
-    program, consts = stage_open(both, [*jaxpr.in_avals, *tangent_avals], jaxpr.debug)
+    n, with_tangent = len(jaxpr.invars), [i for i, nz in enumerate(nonzero) if nz]
+    debug = jaxpr.debug and jaxpr.debug.rearranged(n, range(n), tangents=with_tangent)
+    program, consts = stage_open(both, [*jaxpr.in_avals, *tangent_avals], debug)
     return Derived(program, consts, tuple(mask))

@@ -106,7 +106,7 @@ from .arguments import (
     is_differentiable,
     structure_lines,
 )
-from .derived import derivation, flag_list, stage_open, without_names
+from .derived import derivation, flag_list, stage_open
 from .jvp import JVPTrace, JVPTracer
 from .masks import mask_if_enabled
 from .recomputation import Worth, with_fewer_residuals
@@ -774,12 +774,16 @@ def linearize_jaxpr(
             sources.append(places[residual.variable])
         return [*results, *extra]
 
-    primal_program, consts = stage_open(primal, jaxpr.in_avals, jaxpr.debug)
+    n = len(jaxpr.invars)
+    debug = jaxpr.debug and jaxpr.debug.rearranged(n, range(n))
+    primal_program, consts = stage_open(primal, jaxpr.in_avals, debug)
     [program] = programs
     # Its constants, the residuals, become leading inputs: it maps (residuals, nonzero tangents) to nonzero tangents.
-    linear = ClosedJaxpr(
-        constants_as_inputs(program.jaxpr).replace(debug=without_names(jaxpr.debug))
-    )
+    # A residual that is an input has its name; those that are computed have none here.
+    inputs = [s.index if s.kind == "input" else None for s in sources]
+    with_tangent = [i for i, nz in enumerate(nonzero) if nz]
+    debug = jaxpr.debug and jaxpr.debug.rearranged(n, inputs, (), with_tangent)
+    linear = ClosedJaxpr(constants_as_inputs(program.jaxpr).replace(debug=debug))
     return LinearizedJaxpr(
         primal_program, consts, linear, tuple(program.nonzero_out), tuple(sources), constants,
         tuple(forwarded),

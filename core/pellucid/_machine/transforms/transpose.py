@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import compress
 from typing import Any
 
 from pellucid._machine.base import strict_zip
@@ -135,6 +137,14 @@ def _any_asks_user(jaxpr: Jaxpr) -> bool:
     return jaxpr.remembered("asks user", lambda: any(map(_asks_user, jaxpr.equations)))
 
 
+def _cotangent_names(jaxpr: Jaxpr, linear: Mask, mask: Sequence[bool]) -> list[str]:
+    """`d(x)` for the cotangent of each linear input marked by `mask`, which is `x` or the tangent `δ(x)`."""
+    n = len(jaxpr.invars)
+    names = () if jaxpr.debug is None else jaxpr.debug.rearranged(n, range(n)).argument_names
+    primal = [name[2:-1] if name.startswith("δ(") else name for name in names]
+    return [name and f"d({name})" for name in compress(compress(primal, linear), mask)]
+
+
 @derivation("transpose")
 def transpose_jaxpr(
     jaxpr: Jaxpr,
@@ -181,5 +191,7 @@ def transpose_jaxpr(
     kept = [i for i, is_linear in enumerate(linear) if not is_linear]
     positions = [*kept, *[None] * (len(avals) - len(kept))]
     debug = jaxpr.debug and jaxpr.debug.rearranged(len(linear), positions, ())
+    if debug is not None:
+        debug = debug.with_results(lambda: _cotangent_names(jaxpr, linear, mask))
     program, consts = stage_open(backward, avals, debug)
     return Derived(program, consts, tuple(mask))

@@ -573,7 +573,9 @@ def batch_jaxpr(
             a if d is None else a.update(varying=a.varying | varying)
             for a, d in strict_zip(avals, dims)
         ]
-    program, consts = stage_open(run, avals, jaxpr.debug)
+    n = len(jaxpr.invars)
+    debug = jaxpr.debug and jaxpr.debug.rearranged(n, range(n))
+    program, consts = stage_open(run, avals, debug)
     program.jaxpr.memo["lanes"] = lanes
     return Derived(program, consts, tuple(out_dims))
 

@@ -3,7 +3,7 @@
 import type { LadderRecord } from '../../generated/introspect';
 import { Links } from '../../records/links';
 import { listingOf } from '../../records/listing';
-import { OperationFirst } from '../../records/reduced_lines';
+import { FoldedDetails } from '../../records/reduced_lines';
 import { Program } from '../../records/program';
 import { el } from '../dom';
 import { counted, oneLine } from '../format';
@@ -36,7 +36,7 @@ export class LadderView {
           .filter(Boolean)
           .join(', '),
         program: index,
-        lines: new OperationFirst(listingOf(program)),
+        lines: new FoldedDetails(listingOf(program)),
       };
     });
     const mark = (pane: Pane, line: number): LineMark | null => {

@@ -5,7 +5,7 @@ import { Links, hullsOf, type Hull } from '../../records/links';
 import { listingOf } from '../../records/listing';
 import { lineText, type LineSource } from '../../records/lines';
 import { Program } from '../../records/program';
-import { OperationFirst, PartneredLines } from '../../records/reduced_lines';
+import { FoldedDetails, PartneredLines } from '../../records/reduced_lines';
 import { SourceLines } from '../../records/source_lines';
 import { el } from '../dom';
 import { counted, oneLine } from '../format';
@@ -184,7 +184,7 @@ function lensPanes(
     });
   }
   programs.forEach((program, index) => {
-    const lines = new OperationFirst(listingOf(program));
+    const lines = new FoldedDetails(listingOf(program));
     panes.push({
       title: titleOf(program),
       note: noteOf(program, lines, notes[index] ?? ''),
