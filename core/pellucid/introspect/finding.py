@@ -13,7 +13,7 @@ from pellucid._machine.base import EffectsError, cached, config
 from pellucid._machine.checks.check import check_p
 from pellucid._machine.checks.checkify import Errors, checked_program
 from pellucid._machine.checks.errors import CheckSite
-from pellucid._machine.checks.watch import FirstNote, Watch, checked_equation, is_watched
+from pellucid._machine.checks.watch import FirstNote, Watch, checked_equation, unwatched_equations
 from pellucid._machine.ir import ClosedJaxpr, Equation, Jaxpr, Operands, Values
 from pellucid._machine.tracing import type_of
 from pellucid._machine.transforms import stage_open
@@ -154,6 +154,9 @@ class _ByStretch:
 
     def __init__(self, watch: Watch, jaxpr: Jaxpr) -> None:
         self._watch = watch
+        self._unwatched = frozenset(
+            each for program in programs_within(jaxpr) for each in unwatched_equations(program)
+        )
         self._is_quick = _is_quick(jaxpr)
 
     def levels(self, frame: SteppedFrame) -> _Levels | None:
@@ -193,7 +196,7 @@ class _ByStretch:
         flags = [
             (place, flag)
             for place in stretch.places
-            if is_watched(place.equation)
+            if place.equation not in self._unwatched
             for v in place.results
             if (flag := self._flag_of(values[v])) is not None
         ]

@@ -247,3 +247,35 @@ def test_numbers_that_a_program_fills_arrays_with_stop_nothing(function) -> None
     assert pl.debugger.find(lambda x: function(x, axis=-1), pl.debugger.isnan)(x) is None
     found = pl.debugger.find(lambda x: x + jnp.full(4, np.nan), pl.debugger.isnan)(x)
     assert "add" in str(found)
+
+
+def _masked(x):
+    return jnp.where(x > 0, x, jnp.nan)
+
+
+MOVED = {
+    "moved": lambda x: jnp.where(x > 0, x, jnp.broadcast_to(jnp.full(4, np.nan)[::-1], x.shape)),
+    "batched": pl.vmap(_masked),
+    "batched twice": pl.vmap(pl.vmap(jnp.std)),
+    "batched derivative of a loop": pl.vmap(
+        pl.grad(
+            lambda x: lax.fori_loop(0, 2, lambda i, c: pl.nn.standardize(c + X[0, 0] * i), x).sum()
+        )
+    ),
+    "batched loop": pl.vmap(lambda x: lax.scan(lambda c, _: (_masked(c), None), x, length=2)[0]),
+}
+
+
+@pytest.mark.parametrize("max_operations", [0, 100_000], ids=["whole", "by stretch"])
+@pytest.mark.parametrize("name", MOVED)
+def test_numbers_that_a_program_fills_arrays_with_stop_nothing_where_they_are_moved(
+    name: str, max_operations: int, monkeypatch
+) -> None:
+    """As batches move the NaN from which `where` chooses; what takes the number is found, in both kinds of search."""
+    monkeypatch.setattr(finding, "MAX_OPERATIONS", max_operations)
+    find = pl.debugger.find(MOVED[name], pl.debugger.isnan)
+    x = np.arange(1, 13, dtype=np.float32).reshape(3, 4)
+    assert find(x) is None
+    x[1, 2] = -1.0
+    if name in ("moved", "batched", "batched loop"):
+        assert "select_n" in str(find(x))

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 import numpy as np
 
 from pellucid._machine.base import ArgumentTypeError
-from pellucid._machine.ir import Equation, Literal, Results, ShapedArray
+from pellucid._machine.higher_order.structured import Structured
+from pellucid._machine.ir import Equation, Jaxpr, Literal, Results, ShapedArray
 from pellucid._machine.primitives.logical import bitwise_or, ne, select_n_p
 from pellucid._machine.primitives.movement import reshape
 from pellucid._machine.primitives.reduction import reduce_or
@@ -21,16 +22,29 @@ UNDEFINED = frozenset({"undefined", "steps"})
 """Transformation names of equations that create or move uninitialized elements, which aren't checked."""
 
 
-def is_watched(equation: Equation) -> bool:
-    """Whether the results of an equation are values of the user's computation.
+def unwatched_equations(jaxpr: Jaxpr) -> frozenset[Equation]:
+    """The equations of a program whose results aren't values of the user's computation; cached.
 
-    An array filled with a number of the program isn't: it is found where an operation takes from it.
+    Uninitialized elements aren't, and arrays filled with numbers of the program aren't either, wherever it moves them: such a number is
+    found where an operation takes it for a result. Equations that run programs aren't among them.
     """
-    if equation.primitive.traits.kind == "movement" and all(
-        type(a) is Literal for a in equation.operands
-    ):
-        return False
-    return equation.lineage is None or equation.lineage.transformation not in UNDEFINED
+    if "unwatched" not in jaxpr.memo:
+        jaxpr.memo["unwatched"] = frozenset(_unwatched_equations(jaxpr))
+    return jaxpr.memo["unwatched"]
+
+
+def _unwatched_equations(jaxpr: Jaxpr) -> Iterator[Equation]:
+    filled: set[Any] = set()
+    for equation in jaxpr.equations:
+        primitive, lineage = equation.primitive, equation.lineage
+        is_moved = primitive.traits.kind == "movement"
+        if is_moved and all(type(a) is Literal or a in filled for a in equation.operands):
+            filled.update(equation.results)
+            yield equation
+        elif isinstance(primitive, Structured):
+            continue
+        elif lineage is not None and lineage.transformation in UNDEFINED:
+            yield equation
 
 
 class ConditionMetError(JaxException):
@@ -54,8 +68,6 @@ class Watch:
 
     def check(self, notes: FailureNotes, equation: Equation, results: Results) -> None:
         """Record whether a result of `equation` satisfies the condition."""
-        if not is_watched(equation):
-            return
         holds = [flag for x in results if (flag := self.holds(x)) is not None]
         if not holds:
             return
