@@ -11,7 +11,7 @@ import numpy as np
 
 from pellucid._machine.base import called_by_user, capture, is_user_file, strict_zip
 from pellucid._machine.base.source import ScopeStack
-from pellucid._machine.checks.watch import is_watched
+from pellucid._machine.checks.watch import UNDEFINED, unwatched_equations
 from pellucid._machine.compilation.interception import Operation
 from pellucid._machine.higher_order.calls import JitParams, jit_p
 from pellucid._machine.ir import (
@@ -61,7 +61,9 @@ def computes(operation: Operation) -> bool:
     given = [type(x) in ARRAY_TYPES and np.ndim(x) > 0 for x in operation.operands]
     if moves and not any(given):
         return False
-    return all(is_watched(e.replace(lineage=context.lineage)) for e in program.equations[-1:])
+    if context.lineage is not None and context.lineage.transformation in UNDEFINED:
+        return False
+    return unwatched_equations(program).isdisjoint(program.equations[-1:])
 
 
 def locate(operation: Operation) -> LocatedOperation:
