@@ -247,6 +247,43 @@ def test_out_of_a_loop_goes_on_around_it_and_a_watch_holds_for_the_gradient_of_j
     expect(debugger.place).to_contain_text("No program is stopped")
 
 
+EAGER = """import pellucid as pl, pellucid.numpy as jnp
+
+def scale(x):
+    low = x.min()
+    y = jnp.log(x - low)
+    z = y * 0
+    return z.sum()"""
+LOG, ZERO, SUM = 5, 6, 7
+
+
+def test_a_watch_stops_at_lines_that_run_eagerly_and_steps_go_on_in_python(lab: Lab) -> None:
+    call = "x = jnp.array([[1.0, 2.0], [3.0, 5.0]])\nprint(pl.vmap(scale)(x).tolist())"
+    lab.open_notebook("eager.ipynb", [EAGER, call])
+    undebugged = lab.output_of(1).inner_text()
+    assert "nan" in undebugged
+    debugger = Debugger(lab)
+    debugger.begin()
+    debugger.program.get_by_text("When to stop").click()
+    watch = debugger.program.get_by_label("Stop before the first value for which")
+    watch.fill("isinf")
+    watch.press("Enter")
+    debugger.run()
+    debugger.at(LOG)
+    debugger.stack(re.compile("scale.*lane 0 of 2"), re.compile("module"))
+    for name in ("x", "low"):
+        expect(debugger.variables).to_contain_text(name)
+    lab.screenshots("debugger_watch_of_an_eager_line")
+    figure = debugger.draw("x")
+    expect(figure).to_contain_text("f32[2,2]")
+    lab.screenshots("debugger_variable_of_an_eager_line")
+    debugger.press("step-over")
+    debugger.at(ZERO)
+    lab.screenshots("debugger_python_behind_an_eager_line")
+    debugger.press("continue")
+    expect(lab.output_of(1)).to_have_text(undebugged)
+
+
 SHARDED = """import os
 os.environ["PELLUCID_NUM_CPU_DEVICES"] = "8"
 import pellucid as pl, pellucid.numpy as jnp

@@ -168,6 +168,7 @@ class DebugSession:
         The operation doesn't run again.
         """
         session = cls.of_program(operation.program, operation.operands, names, sys.maxsize)
+        session.is_eager = True
         frame = session._stepper.top.frame
         [equation] = frame.jaxpr.equations
         frame.know_from(0, dict(zip(equation.results, operation.results, strict=True)))
@@ -177,6 +178,8 @@ class DebugSession:
     def _begin(self, program: Any, operands: list[Any], budget: int) -> None:
         self.name = ""
         """Name of the function; empty if it is unknown."""
+        self.is_eager = False
+        """Whether it stands at an operation that Python runs, and that has run."""
         self._program, self._operands = program, operands
         self._stepper = Stepper(frame_of(program, *operands), budget)
         self._stepper.passed = self._log_passed_breakpoints
@@ -541,6 +544,12 @@ class DebugSession:
         Raises: ArgumentValueError for an unknown name; ArgumentTypeError for a value of another type.
         """
         each = self.stack()[frame]
+        if self.is_eager:
+            raise ArgumentValueError(
+                "the operation of this line has run, by Python: its values can't be edited here.",
+                got=f"{name!r} of {each}",
+                do="Go to the next line, and edit the variable there.",
+            )
         if each.core >= 0:
             raise ArgumentValueError(
                 "values of simulated kernels can't be edited.",

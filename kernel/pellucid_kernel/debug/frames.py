@@ -126,6 +126,8 @@ class View:
 
     def _facts(self, level: Level) -> Parts:
         frame = level.frame
+        if reason := self.stop.session.reason:
+            yield "stopped", reason
         yield "position", f"{frame.position} of {len(frame.jaxpr.equations)}"
         if (iteration := iteration_of(level)) is not None:
             yield (
@@ -185,7 +187,7 @@ class View:
         session = self.stop.session
         is_innermost = (
             not isinstance(frame, FrameType)
-            and not session.is_simulated
+            and not (session.is_simulated or session.is_eager)
             and session.stack()[-1 if frame is None else frame.index].level + 1
             == len(session.levels)
         )

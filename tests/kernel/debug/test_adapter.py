@@ -387,6 +387,12 @@ def test_a_watch_stops_at_the_line_of_an_eager_operation(watched: DebuggedKernel
     assert evaluated["result"] == "4.0"
     program = watched.body("pellucid/program", frameId=frames[0]["id"])
     assert (program["position"], program["count"]) == (0, 1)
+    assert not any(each["canSet"] for each in program["variables"])
+    assert watched.variables(frames[0], 2)["stopped"]["value"].strip("'") == stop["text"]
+    [values, *_] = watched.body("scopes", frameId=frames[0]["id"])["scopes"]
+    number = values["variablesReference"]
+    reply = watched.request("setVariable", variablesReference=number, name="y", value="y * 0")
+    assert "has run, by Python" in reply["message"]
     # Python is at the line, so steps go on from it.
     assert lines(watched.go("next")) == [4, 11]
     assert lines(watched.go("stepOut"))[-1] in (11, 12)
