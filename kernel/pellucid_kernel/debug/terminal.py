@@ -356,7 +356,8 @@ def watch(
     >>> answers, shown = io.StringIO("p x\nc\n"), io.StringIO()
     >>> with watch("isinf", stdin=answers, stdout=shown):
     ...     x = 1 / pl.numpy.zeros(2)
-    >>> print(shown.getvalue().splitlines()[0])
+    >>> text = shown.getvalue()
+    >>> print(text[text.index("`divide`") :].splitlines()[0])
     `divide` gives a value with infinity: 2 of 2 elements, first at index (0,)
     """
     stdin, stdout = prompt_streams(backend)(**options)
@@ -391,20 +392,20 @@ def watch(
 
 
 def _open_pdb(
-    frame: FrameType | None, stdin: IO[str] | None, stdout: IO[str] | None, *, into: bool
+    frame: FrameType, stdin: IO[str] | None, stdout: IO[str] | None, *, into: bool
 ) -> None:
     """Opens Python's debugger at the next line of a frame, or of what it calls before; not in this package."""
     debugger = pdb.Pdb(stdin=stdin, stdout=stdout, skip=["pellucid.*", "pellucid_kernel.*"])
     debugger.reset()
-    line_of = frame
-    while frame is not None:
-        frame.f_trace = debugger.trace_dispatch
-        debugger.botframe = frame
-        frame = frame.f_back
+    around: FrameType | None = frame
+    while around is not None:
+        around.f_trace = debugger.trace_dispatch
+        debugger.botframe = around
+        around = around.f_back
     if into:
         debugger.set_step()
     else:
-        debugger.set_next(line_of)
+        debugger.set_next(frame)
     sys.settrace(debugger.trace_dispatch)
 
 
