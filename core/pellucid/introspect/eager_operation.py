@@ -27,7 +27,7 @@ from pellucid._machine.ir import (
     Var,
     no_effects,
 )
-from pellucid._machine.tracing import StagingTracer, context, type_of, types_of
+from pellucid._machine.tracing import StagingTracer, context, is_reference, type_of, types_of
 from pellucid._machine.transforms import stage_open
 from pellucid._machine.transforms.jvp import JVPTracer
 from pellucid._machine.transforms.vmap import BatchTrace, BatchTracer, Lanes
@@ -54,8 +54,11 @@ class LocatedOperation(NamedTuple):
 def computes(operation: Operation) -> bool:
     """Whether the results of an operation are values of the user's computation.
 
-    An array that is filled with a number, or made of values of the host, isn't: it is found where an operation takes from it.
+    An array that is filled with a number, made of values of the host, or read from a reference, isn't: it is found where an operation
+    takes from it.
     """
+    if any(map(is_reference, operation.operands)):
+        return False
     program = operation.program().jaxpr
     moves = all(e.primitive.traits.kind in ("movement", "creation") for e in program.equations)
     given = [type(x) in ARRAY_TYPES and np.ndim(x) > 0 for x in operation.operands]

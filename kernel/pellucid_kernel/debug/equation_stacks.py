@@ -63,9 +63,14 @@ class EquationStacks:
         self._whole: dict[Any, Stack] = {}
         self._spans: dict[str, tuple[Span, ...]] = {}
         self._lines_in: dict[Any, frozenset[Line]] = {}
+        self._has_own_lines = (
+            False  # whether an equation is of a function for which its program was traced
+        )
         self._programs = list(programs_within(jaxpr, bodies_to_stop_in))
         for program in self._programs:
             self._read(program)
+        self.is_of_user = self._has_own_lines or len({*self._whole.values()} - {()}) > 1
+        """Whether its function is the user's: one of the library that is jitted has the line that called it first."""
         self.simulated = [
             e for p in self._programs for e in p.equations if simulated_body(e) is not None
         ]
@@ -184,6 +189,7 @@ class EquationStacks:
             entries = [
                 i for i, line in enumerate(stack) if line.function.rpartition(".")[2] == name
             ]
+            self._has_own_lines = self._has_own_lines or bool(entries)
             self._stacks[equation] = stack[entries[0] if entries else shared :]
 
 

@@ -203,7 +203,8 @@ class Stops:
             return None
         program = open_program(launch.program)[0]
         is_entered = thread in self._entering and not launch.is_operation
-        is_watched = bool(self._breakpoints.watched) and self._is_of_user(launch, program)
+        # Others, of the library, are operations of the line that runs them.
+        is_watched = bool(self._breakpoints.watched) and equation_stacks(program).is_of_user
         if not (is_entered or is_watched or self._stops_in(program) or breakpoints_of(program)):
             return None
         with self._session() as is_mine:
@@ -299,12 +300,6 @@ class Stops:
         if text not in self._said:
             self._said.add(text)
             self._say(text)
-
-    def _is_of_user(self, launch: Launch, program: Any) -> bool:
-        """Whether the watchpoint applies to a program: a jitted function, or an operation with user lines such as its
-        derivative.
-        """
-        return not launch.is_operation or bool(equation_stacks(program).files())
 
     def _stops_in(self, program: Any) -> list[Breakpoint]:
         """The breakpoints that have equations in a program; cached."""

@@ -379,7 +379,24 @@ def test_references_hold_values_that_were_shown() -> None:
     with watching("isnan") as seen:
         ref[...] = jnp.log(X)
         ref[...] + 1
-    assert len(seen) == 1
+        read = pl.new_ref(jnp.array([1.0, np.nan]))
+        read[...] * 2
+        read[1] += 1
+    assert [each.reason.partition(" gives")[0] for each in seen] == [
+        "`log`",
+        "`multiply`",
+        "`read`",
+    ]
+
+
+def test_a_jitted_function_of_the_library_stops_at_the_line_that_calls_it() -> None:
+    """And not at the one that called it first, which its program knows."""
+    root = pl.jit(jnp.sqrt)
+    root(jnp.ones(2))
+    with watching("isnan") as seen:
+        root(X)
+    line = inspect.currentframe().f_lineno - 1  # pyright: ignore[reportOptionalMemberAccess]
+    assert [(each.line, each.reason.partition(" gives")[0]) for each in seen] == [(line, "`sqrt`")]
 
 
 def test_a_callback_that_gives_a_value_stops_once_and_is_called_once() -> None:
