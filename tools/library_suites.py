@@ -25,8 +25,6 @@ SOURCES = ROOT / "build" / "library_suites"
 SELECTION, OUTCOMES = "LIBRARY_SUITE_SELECTION", "LIBRARY_SUITE_OUTCOMES"
 """Environment variables of a run: `N/K`, or the file of the node ids to run; the file that outcomes are written to."""
 
-TIMEOUT_OF_ONE_TEST_SECONDS = 60
-
 
 class Suite(NamedTuple):
     """The test suite of one library: its distribution, its folder there, the files that no environment runs, and its variables.
@@ -135,11 +133,13 @@ def run(
     suite: Suite,
     selection: str,
     seconds: float,
+    test_seconds: float = 60,
+    *,
     with_jax: bool = False,
     under: str = "",
     keyword: str = "",
 ) -> Result:
-    """Run the selected tests of a suite, or of a path in its folder, in a process of their own, for at most `seconds`.
+    """Run the selected tests of a suite, or of a path in its folder, in a process of their own, for at most `seconds`, and one test `test_seconds`.
 
     `keyword` is an expression of words in the tests' names, as pytest's `-k` has it.
     """
@@ -154,7 +154,7 @@ def run(
     command = [
         sys.executable, "-m", *runner, str(Path(suite.tests, under)), "-q", "-p", Path(__file__).stem, "-p", "no:cacheprovider",
         "-p", "no:xdist", "--import-mode=importlib", "-W", "ignore", "--continue-on-collection-errors",
-        "--rootdir=.", "--color=no", "--tb=short", f"--timeout={TIMEOUT_OF_ONE_TEST_SECONDS}",
+        "--rootdir=.", "--color=no", "--tb=short", f"--timeout={test_seconds}",
         *(f"--ignore={path}" for path in suite.ignored), *(("-k", keyword) if keyword else ()),
     ]  # fmt: skip
     path, folder = str(Path(__file__).parent), source / suite.tests
@@ -211,20 +211,22 @@ def main() -> int:
     )
     arguments.add_argument("--sample", type=int, default=1, metavar="N", help="run one test in N")
     arguments.add_argument("--offset", type=int, default=0, metavar="K", help="begin at test K")
+    arguments.add_argument("--test-seconds", type=float, default=60, help="time limit of each test")
     arguments.add_argument("--seconds", type=float, default=900, help="time limit of each run")
     options = arguments.parse_args()
     any_failing = False
     for name in options.names:
         selection = f"{options.sample}/{options.offset}"
         part = {"under": options.under, "keyword": options.keyword}
-        result = run(SUITES[name], selection, options.seconds, **part)
+        limits = options.seconds, options.test_seconds
+        result = run(SUITES[name], selection, *limits, **part)
         failed = [test for test, outcome in result.outcomes.items() if outcome == "failed"]
         if failed:
             chosen = SOURCES / f"{name}.failed"
             chosen.write_text("\n".join(failed))
             # Both run them in the same company: what a test before them left behind is not there.
             again, reference = (
-                run(SUITES[name], str(chosen), options.seconds, with_jax=with_jax).outcomes
+                run(SUITES[name], str(chosen), *limits, with_jax=with_jax).outcomes
                 for with_jax in (False, True)
             )
             result = result._replace(outcomes=result.outcomes | again)

@@ -51,6 +51,15 @@ def test_what_fails_with_pellucid_alone_is_listed(suite, monkeypatch, capsys) ->
     ]
 
 
+def test_tests_are_chosen_by_words_of_their_names(suite) -> None:
+    chosen = library_suites.run(suite, "1/0", 60, keyword="fails and not pellucid")
+    assert {test.partition("::")[2] for test in chosen.outcomes} == {
+        "test_fails_with_both", "test_fails_after_another", "test_has_a_fixture_that_fails"
+    }  # fmt: skip
+    row = library_suites.row("a", library_suites.result_of("passed\tt"), [], 1, keyword="x or y")
+    assert row == "| a, those of `x or y` | 1 | 1 |  |"
+
+
 def test_samples_and_runs_that_were_stopped(suite) -> None:
     every_third = library_suites.run(suite, "3/1", 60, under="suite_test.py")
     names = [test.partition("::")[2] for test in every_third.outcomes]

@@ -51,8 +51,9 @@ CLUSTERS = {
             answers = [client.submit(who, x).result(), client.submit(lambda y: who(jnp.cos(y)), x).result()]
 """,
     "ray": """
-    import ray
-    ray.init(num_cpus=1, include_dashboard=False, log_to_driver=False)
+    import ray  # whose node gives up if its agent takes over 15 seconds to start, as on a busy machine
+    alone = {"include_dashboard": False, "log_to_driver": False, "_node_ip_address": "127.0.0.1"}
+    ray.init(num_cpus=1, object_store_memory=2**27, **alone)
     answers = [ray.get(ray.remote(who).remote(x)), ray.get(ray.remote(lambda y: who(jnp.cos(y))).remote(x))]
     ray.shutdown()
 """,
