@@ -287,6 +287,20 @@ def test_forward_layers_are_called_when_compiled():
         assert "call @block" not in pl.jit(lambda p, x: stack(p, x)).lower(PARAMS, X).as_text()
 
 
+def test_backward_halves_of_small_layers_stay_flat():
+    """As calls they would take `1 - x` and `x`, and keep twice as many arrays."""
+
+    def loss(weights, x, rows):
+        for w, b in weights:
+            x = jnp.tanh(x @ w + b)
+        return jnp.sum(jnp.where(rows, x * x, 0))
+
+    weights = [(np.eye(8, dtype=np.float32), np.ones(8, np.float32))] * 6
+    with pl.masked_gradients():
+        lowered = pl.jit(pl.grad(loss)).lower(weights, X[:, :8], X[:, :1] > 0)
+    assert "call @loss_layer" not in lowered.as_text()
+
+
 def of_rows(params, x):
     for p in params:
         x = (

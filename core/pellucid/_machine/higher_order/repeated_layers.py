@@ -79,7 +79,12 @@ def with_layer_calls(jaxpr: Jaxpr, *, is_final: bool = False) -> Jaxpr:
             begin, period, length = repeats
             copies = _equal_copies(equations, last_use, start + begin, period, length)
             ranges += [(start, copies[0].start), (copies[-1].start + period, stop)]
-            if len(copies) >= MIN_LAYERS and 0 < len(_results(copies)) <= _MAX_RESULTS:
+            first = equations[copies[0].start : copies[0].start + period]
+            if (
+                len(copies) >= MIN_LAYERS
+                and 0 < len(_results(copies)) <= _MAX_RESULTS
+                and not any(map(_is_transposed, first))
+            ):
                 stacks.append((copies, period))
     if sum(len(copies) * period for copies, period in stacks) < MIN_SHARE * n:
         return jaxpr
@@ -152,6 +157,15 @@ class _Numbers(dict[Any, int]):
             ],
             *[(self.of(e), _names(e.scope)) for e in jaxpr.equations],
         )
+
+
+def _is_transposed(equation: Equation) -> bool:
+    """Whether an equation belongs to a backward pass.
+
+    Backward halves of layers lose as calls: each value that they take is written to memory first, even if a kernel would
+    compute it of another one.
+    """
+    return equation.lineage is not None and equation.lineage.transformation == "transpose"
 
 
 def _results(copies: Sequence[_Copy]) -> list[tuple[int, int]]:
