@@ -38,6 +38,7 @@ from .dynamic_shapes import SIZE, solved_variables
 from .in_place import settle
 from .loops import case
 from .operations import FRONTEND, Attributes, OperationBuilder, Values
+from .selected_products import call_selected_products
 
 _FRAME_LIMIT = 12
 _PLATFORM_INDEX = shaped_array((), np.dtype(np.int32))
@@ -209,6 +210,7 @@ class LoweringContext(OperationBuilder):
                 constants=options.constants, attributes=annotations, names=options.argument_names,
             )  # fmt: skip
         settle(self.module, self.self_updates)
+        call_selected_products(self)
 
     def lower_entry(self, jaxpr: Jaxpr, n_platforms: int, attributes: Attributes) -> None:
         """Builds `main` of a program with symbolic dimensions, which computes and checks the dimension variables."""
@@ -293,14 +295,14 @@ class LoweringContext(OperationBuilder):
         names: Sequence[str] = (), *, public: bool = False,
     ) -> Generator[list[ir.Value]]:  # fmt: skip
         """Context manager that builds the body of a new `func.func`; yields its arguments."""
-        region = self._function(
+        region = self.empty_function(
             name, self.types(avals_in), self.types(avals_out), attributes, public
         )
         block = self.block(region, avals_in, names)
         with ir.InsertionPoint(block):
             yield list(block.arguments)
 
-    def _function(
+    def empty_function(
         self, name: str, types_in: list[ir.Type], types_out: list[ir.Type],
         attributes: Attributes | None = None, public: bool = False,
     ) -> ir.Region:  # fmt: skip
@@ -375,7 +377,7 @@ class LoweringContext(OperationBuilder):
         """Name of a new function that combines two tuples of scalars; `fill` builds its region."""
         name, types = self.unique_name("combination"), self.types(scalars)
         with ir.InsertionPoint(self.module.body):
-            region = self._function(name, types * 2, types)
+            region = self.empty_function(name, types * 2, types)
         fill(region)
         returned = list(region.blocks[0].operations)[-1]
         with ir.InsertionPoint(returned):

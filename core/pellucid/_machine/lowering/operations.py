@@ -93,6 +93,8 @@ class OperationBuilder(RuleContext):
     """Checks of the compiled program before it runs."""
     self_updates: list[Any] = field(default_factory=list[Any])
     """Updates of arrays that read the array itself, resolved when the module is complete."""
+    selected_products: list[ir.Operation] = field(default_factory=list[ir.Operation])
+    """Products of matrices with an operand that is a selection, resolved when the module is complete."""
     largest_contraction: float = 0.0
     """Number of products in the largest matrix multiplication, infinite if one is in a loop; see `note_contraction`."""
     loop_depth: int = 0

@@ -35,6 +35,7 @@ from pellucid._machine.ir import (
     words,
 )
 from pellucid._machine.lowering.faults import UNEVEN_ROUNDED_PRODUCT
+from pellucid._machine.lowering.selected_products import note_product
 from pellucid._machine.lowering.summed_products import apart_from_product
 from pellucid._machine.sharding import PartitionSpec, Sharding
 from pellucid._machine.sharding.explicit_types import cotangent_sharding
@@ -203,6 +204,7 @@ class DotGeneral(Shown, LaidOut, Bilinear[DotGeneralParams]):
         product = ctx.op1(
             "stablehlo.dot_general", result.update(dtype=product_type), operands, attributes
         )
+        note_product(ctx, product)
         return [product if product_type == result.dtype else ctx.convert(product, result)]
 
     def printed_params(self, equation):
