@@ -32,10 +32,12 @@ _OF_COPIES = _BEHIND_SELECTIONS | {
     "stablehlo.and", "stablehlo.broadcast_in_dim", "stablehlo.constant", "stablehlo.not", "stablehlo.or", "stablehlo.select",
 }  # fmt: skip
 """Operations that make a copy of an array and small ones, such as a mask of rows."""
+_OF_MASKS = frozenset({"stablehlo.compare", "stablehlo.iota"})
+"""Further ones that make small arrays: positions that are compared with a length."""
 _MAX_OPERATIONS = 32
 """Maximum number of them."""
 _SMALL = 1 / 8
-"""A small array is smaller than this part of the copy."""
+"""A small array has fewer bytes than this part of the copy."""
 _READING_MEMORY = frozenset({
     "func.call", "func.return", "stablehlo.convolution", "stablehlo.custom_call", "stablehlo.dot_general", "stablehlo.return",
     "stablehlo.while",
@@ -93,10 +95,12 @@ def _copy_of_array(operand: ir.Value) -> _Copy | None:
     """How a selection is made of one array that is in memory in any case, and small ones; None if it is made otherwise."""
     inputs: list[ir.Value] = []
     operations: list[ir.Operation] = []
+    least = _SMALL * _bytes(operand)
 
     def visit(x: ir.Value) -> None:
         made_by = _maker(x)
-        if made_by is None or made_by.name not in _OF_COPIES or len(operations) >= _MAX_OPERATIONS:
+        names = _OF_COPIES if _bytes(x) >= least else _OF_COPIES | _OF_MASKS
+        if made_by is None or made_by.name not in names or len(operations) >= _MAX_OPERATIONS:
             if x not in inputs:
                 inputs.append(x)
         elif made_by not in operations:
@@ -105,7 +109,7 @@ def _copy_of_array(operand: ir.Value) -> _Copy | None:
             operations.append(made_by)
 
     visit(operand)
-    large = [x for x in inputs if _bytes(x) >= _SMALL * _bytes(operand)]
+    large = [x for x in inputs if _bytes(x) >= least]
     if len(large) != 1 or not _is_in_memory(large[0], operations):
         return None
     return _Copy(operand, large[0], inputs, operations)
