@@ -19,6 +19,7 @@ from pellucid.analysis.hlo_costs import costs_of
 from pellucid.experimental import roofline
 from pellucid.introspect.program import read_jaxpr
 from pellucid.profiler import profile
+from pellucid.sharding import AxisType, NamedSharding, PartitionSpec as P
 from pellucid_profiler.calls import module_name
 from pellucid_profiler.findings import findings
 from pellucid_profiler.sources import ProgramReader
@@ -339,6 +340,62 @@ def test_a_profile_over_a_mesh_agrees_with_the_views(program):
         check_profile(jitted, args, jitted.__name__)
 
     told(program, compare)
+
+
+def products(x, w):
+    a = x @ w
+    b = lax.fori_loop(0, 4, lambda _, c: c @ w, a)
+    return lax.fori_loop(0, 16, lambda _, c: c @ w, b)
+
+
+def derivative_of_products(x, w):
+    loss = lambda x: lax.scan(lambda c, _: (c @ w, None), jnp.sin(x @ w), None, length=6)[0].sum()
+    return pl.grad(loss)(x)
+
+
+def products_of_positions(x, w):
+    mapped = pl.shard_map(products, in_specs=(P("data"), P()), out_specs=P("data"))
+    return mapped(x, w)
+
+
+def calls_of_products(x, w):
+    layer = pl.jit(lambda a, n: lax.fori_loop(0, n, lambda _, c: c @ w, a), static_argnums=1)
+    return layer(layer(x, 2), 2) @ w
+
+
+@pytest.mark.parametrize("function", [products, derivative_of_products, products_of_positions, calls_of_products])  # fmt: skip
+@pytest.mark.parametrize("axes", ["Auto", "Explicit"])
+def test_shares_of_the_time_over_a_mesh_are_those_of_the_table(function, axes):
+    """As far as a clock tells: of products of one size, by the lower quartile of the executions of each kernel. Threads of eight devices
+    wait for cores, and what they wait counts: on two busy cores shares by the quartile differed by up to 0.07, by the mean up to 0.18.
+    """
+    mesh = pl.make_mesh((8,), ("data",), axis_types=(getattr(AxisType, axes),))
+    n = 192
+    full = np.full((8 * n, n), 1 / n, np.float32)
+    with pl.set_mesh(mesh):
+        x = pl.device_put(full, NamedSharding(mesh, P("data")))
+        w = pl.device_put(full[:n], NamedSharding(mesh, P()))
+        jitted = pl.jit(function)
+        record = analysis.compiled(jitted.lower(x, w).compile())
+        pl.block_until_ready(jitted(x, w))
+        with profile() as session:
+            for _ in range(6):
+                pl.block_until_ready(jitted(x, w))
+    seconds = Counter()
+    works = {each.name for each in record.kernels if each.flops > 0.01 * record.cost.flops}
+    for i, info in enumerate(session.infos):
+        if info.name in works and not info.is_container:
+            each = session.seconds_of_operation[session.info_of_operation == i]
+            for share in info.shares:
+                seconds[share.place.line] += np.quantile(each, 0.25) * len(each) * share.share
+    flops = flops_of_lines(record, works)
+    assert seconds.keys() == flops.keys()
+    for line, expected in flops.items():
+        share = seconds[line] / seconds.total()
+        assert share == pytest.approx(expected / flops.total(), abs=0.12), (line, seconds, flops)
+    # The profile's own table of lines has the time of all operations, each line once.
+    of_lines = sum(each.seconds for each in session.lines)
+    assert of_lines == pytest.approx(session.totals.operation_seconds)
 
 
 @pytest.mark.parametrize("program", cases())
