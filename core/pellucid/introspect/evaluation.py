@@ -215,8 +215,9 @@ def where_rounding_begins(
 ) -> tuple[int, float] | None:
     """(number of the first equation whose rounding in the compiled program differs from `expected`, distance).
 
-    `expected` is a run equation by equation. Each value is compiled without keeping the others, because keeping a value
-    rounds it. None if no result differs. The equation is found by bisecting those that a result depends on.
+    `expected` is a run equation by equation. None if no result of the program, compiled as usual, differs. The equation is found by
+    bisecting those that the first such result depends on: each value is compiled without keeping the others, because keeping a value
+    rounds it. It is that of the result itself where this differs only beside the others.
     """
     equations = program.jaxpr.equations
     values = {
@@ -231,8 +232,13 @@ def where_rounding_begins(
         found = compile_without_others(program, kept)
         return max((distance(x, values[v]) for x, v in strict_zip(found, kept)), default=0.0)
 
-    for result in program.jaxpr.outvars:
-        farthest = 0.0 if type(result) is Literal else distance_at([result])
+    outvars = [v for v in program.jaxpr.outvars if type(v) is not Literal]
+    results = [v for v in dict.fromkeys(outvars) if v in values]
+    given = compile_without_others(program, results)
+    distances = {v: distance(x, values[v]) for v, x in strict_zip(results, given)}
+    differing = [v for v in results if distances[v]]
+    for result in differing:
+        farthest = distance_at([result])
         if not farthest:
             continue
         needed = {result}
@@ -251,4 +257,7 @@ def where_rounding_begins(
             else:
                 low = middle + 1
         return numbers[low], farthest
+    for i, equation in enumerate(equations):
+        if differing and differing[0] in equation.results:
+            return i, distances[differing[0]]
     return None

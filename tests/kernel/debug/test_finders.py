@@ -10,7 +10,7 @@ from compilation import usual_options
 
 import pellucid as pl
 import pellucid.numpy as jnp
-from pellucid import lax
+from pellucid import events, lax
 from pellucid._machine.compilation import interception, pipeline
 from pellucid.errors import ArgumentValueError
 from pellucid.experimental import checkify
@@ -29,6 +29,15 @@ from pellucid_kernel.debug import (
 from pellucid_kernel.debug.differences import first_difference_of
 from pellucid_kernel.debug.failures import session_at
 from pellucid_viz.render.html import record_of
+
+
+class Compilations(events.Observer):
+    """Counts compilations."""
+
+    count = 0
+
+    def compilation_finished(self, event: events.CompilationFinished, /) -> None:
+        self.count += 1
 
 
 def powers(x):
@@ -156,6 +165,17 @@ def test_compiled_eager_flagged_and_sharded_runs_are_compared() -> None:
         assert "are equal to the bit" in str(divergence)
     with pytest.raises(TypeError, match="no such way of running"):
         diverge(f, b="quickly")(x)
+
+
+def test_results_that_are_equal_cost_a_comparison_no_compilation_each() -> None:
+    """As those of a training step with many parameters."""
+    compilations = Compilations()
+    f = pl.jit(lambda x: [x * (2.0**n) for n in range(12)])
+    with pl.observe(compilations):
+        divergence = diverge(f)(np.ones(3, np.float32))
+    assert divergence.first is None
+    # The multiplication, all values, and all results.
+    assert compilations.count <= 3
 
 
 def test_what_exact_arithmetic_cures_is_said(monkeypatch) -> None:
