@@ -187,6 +187,34 @@ def test_what_is_not_linear_ends_the_mask(backward: Any, expected: list[float]) 
     np.testing.assert_allclose(gradient, expected, rtol=1e-6)
 
 
+@pl.custom_vjp
+def log_and_root(x: Any) -> Any:
+    return jnp.log(x), jnp.sqrt(x)
+
+
+log_and_root.defvjp(
+    lambda x: (log_and_root(x), x), lambda x, cts: (cts[0] / x + cts[1] * 0.5 / jnp.sqrt(x),)
+)
+
+
+@pytest.mark.parametrize("within", ["function", "jit", "scan", "checkpoint", "cond"])
+def test_results_that_nobody_uses_keep_the_mask_of_the_others(within: str) -> None:
+    """A backward function gets zeros for them, and makes sums of products with them."""
+    f = log_and_root
+    calls = {
+        "function": f,
+        "jit": pl.jit(f),
+        "scan": lambda x: pl.lax.scan(lambda c, x: (c, f(x)), 0.0, x)[1],
+        "checkpoint": pl.checkpoint(f),
+        "cond": lambda x: pl.lax.cond(x[1] > 0, f, lambda x: (x, x), x),
+    }
+    x = np.float32([0, 0.5, 2, 4])
+    function = lambda x: jnp.sum(jnp.where(x > 1, calls[within](1 / x)[0], 0))
+    with pl.masked_gradients():
+        np.testing.assert_array_equal(pl.grad(function)(x), [0, 0, -0.5, -0.25])
+        np.testing.assert_array_equal(pl.jit(pl.grad(function))(x), [0, 0, -0.5, -0.25])
+
+
 def test_backward_functions_may_look_at_values() -> None:
     @pl.custom_vjp
     def doubled(x: Any) -> Any:

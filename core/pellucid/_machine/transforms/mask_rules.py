@@ -326,6 +326,12 @@ def add_rule(
     primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
 ) -> tuple[Results, Sequence[Liveness]]:
     """Elementwise sums of two operands."""
+    is_sum = primitive.name in ("add_any", "add")
+    if is_sum and type_of(operands[0]) is type_of(operands[1]):
+        for x, live, of_other in strict_zip(operands, lives, lives[::-1]):
+            # A constant zero adds nothing, also as a product with what isn't finite.
+            if of_other is ZERO and is_cotangent(live):
+                return [x], [live]
     [result] = bind(primitive, *operands, params=params)
     # A number that doesn't depend on cotangents makes elements live, unless it is zero.
     a, b = [

@@ -151,8 +151,8 @@ class MaskTrace(Trace):
             values = tuple([self.value(x) for x in operands])
             with use_trace(self.parent):
                 results = self.parent.interpret(primitive, values, params)
-            # Movement of zeros results in zeros.
-            if primitive.name in _KEEPS_ZEROS and (lives[0] is ZERO or is_zero(values[0])):
+            is_nothing = [live is ZERO or is_zero(x) for x, live in strict_zip(values, lives)]
+            if _keeps_zeros(primitive.name, is_nothing):
                 return self.joined(results, [ZERO] * len(results))
             return results
         kept = [LIVE] * len(operands)
@@ -187,12 +187,20 @@ class MaskTrace(Trace):
         return self.joined(results, [LIVE if is_live else None] * len(results))
 
 
-_KEEPS_ZEROS = frozenset(
+_MOVES_ZEROS = frozenset(
     (
         "broadcast_in_dim", "reshape", "transpose", "squeeze", "convert_element_type", "copy", "pvary", "neg",
-        "sharding_constraint", "reshard", "device_put",
+        "sharding_constraint", "reshard", "device_put", "div",
     )
 )  # fmt: skip
+
+
+def _keeps_zeros(name: str, are_zero: Sequence[bool]) -> bool:
+    """Whether results are constant zeros where operands `are_zero`.
+
+    Of products with values of the point, too: of a zero that a backward function gets for a result that nobody uses.
+    """
+    return any(are_zero) if name == "mul" else name in _MOVES_ZEROS and are_zero[0]
 
 
 def masked_pass(
