@@ -810,3 +810,39 @@ def test_what_is_read_from_a_reference_has_one_type_in_eager_and_compiled_progra
         assert not of(held)(1.0).weak_type
         assert of(added)(1.0).dtype == np.float32
     assert not pl.eval_shape(held, 1.0).weak_type
+
+
+@pytest.mark.parametrize("way", ["read", "written", "added"])
+def test_parts_of_a_reference_differ_between_devices_as_its_content_does(way: str) -> None:
+    """Cotangents of a part that is called the same everywhere would be summed over the devices."""
+    mesh = pl.make_mesh((2,), ("i",), axis_types=(pl.sharding.AxisType.Auto,))
+    x = jnp.arange(1.0, 13).reshape(6, 2)
+
+    def of_device(x):
+        ref = pl.new_ref(x if way == "read" else 0 * x)
+        if way == "written":
+            ref[1] = x[1]
+        elif way == "added":
+            pl.ref.addupdate(ref, np.s_[1:2], x[1:2])
+        parts = ref[1], ref[1:2], ref[jnp.array([1])], ref[:, 0], ref[...]
+        assert all(pl.typeof(part).varying == {"i"} for part in parts)
+        return (parts[0] * x[0])[None]
+
+    def loss(of_device, x):
+        over = pl.shard_map(of_device, mesh=mesh, in_specs=pl.P("i"), out_specs=pl.P("i"))
+        return (over(x) ** 2).sum()
+
+    found = pl.grad(lambda x: loss(of_device, x))(x)
+    expected = pl.grad(lambda x: loss(lambda x: (x[1] * x[0])[None], x))(x)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_a_carry_of_a_loop_may_be_a_part_of_a_reference_that_differs_between_devices() -> None:
+    mesh = pl.make_mesh((2,), ("i",), axis_types=(pl.sharding.AxisType.Auto,))
+
+    def of_device(x):
+        ref = pl.new_ref(x)
+        return pl.lax.fori_loop(0, 3, lambda i, _: ref[i], x[0])
+
+    over = pl.shard_map(of_device, mesh=mesh, in_specs=pl.P("i"), out_specs=pl.P("i"))
+    np.testing.assert_array_equal(over(jnp.arange(12.0).reshape(6, 2)), [4, 5, 10, 11])

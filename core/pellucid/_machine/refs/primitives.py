@@ -37,6 +37,7 @@ from pellucid._machine.ir import (
     Primitive,
     Results,
     Runs,
+    ShapedArray,
     Shown,
     Traits,
     Values,
@@ -198,6 +199,16 @@ class OfReference(OnReferences, Runs, Primitive[P]):
 
     traits = INDEXING
     types_are_laid_out = True
+
+    def typed(self, avals, results, params):
+        # A part of a reference differs over the axes of shard_map over which the content does.
+        results = super().typed(avals, results, params)
+        axes = frozenset[str]().union(*(x.varying for x in avals if type(x) is AbstractRef))
+        if not axes:
+            return results
+        return [
+            r.update(varying=r.varying | axes) if type(r) is ShapedArray else r for r in results
+        ]
 
 
 # Making and giving up ---------------------------------------------------------------------------------
@@ -446,7 +457,7 @@ class Write(Shown, OfReference[P]):
         Raises: EffectsError for a differentiated value if the reference is differentiable, but has no tangent.
         """
         if type(tangents[0]) is not Zero:
-            self._check_axes(type_of(primals[0]), type_of(primals[1]))
+            self._check_axes(*types_of(primals))
             return instantiate(tangents[1])
         if type(tangents[1]) is Zero or not type_of(primals[0]).is_differentiable:
             return None
@@ -457,12 +468,12 @@ class Write(Shown, OfReference[P]):
             "differentiated function, or of `kind='no_grad_no_remat'`.",
         )
 
-    def _check_axes(self, ref: Any, new: Any) -> None:
-        """Raise EffectsError for a value that varies over axes of `shard_map` along which the reference's content is the same by its type.
+    def _check_axes(self, ref: Any, new: Any, *others: Any) -> None:
+        """Raise EffectsError for a value, or an index, that varies over axes of `shard_map` along which the reference's content is the same by its type.
 
         What is read of it would be cast to vary, so that cotangents were summed over these axes.
         """
-        axes = new.varying - ref.inner_aval.varying
+        axes = new.varying.union(*(x.varying for x in others)) - ref.varying
         if axes:
             names = ", ".join(map(repr, sorted(axes)))
             raise EffectsError(
