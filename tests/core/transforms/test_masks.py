@@ -117,6 +117,7 @@ CASES: dict[str, tuple[Callable[[Any], Any], Any]] = {
     "pooling": (lambda x: pl.lax.reduce_window(jnp.sqrt(x), 0.0, pl.lax.add, (2,), (1,), "VALID")[1:], X),
     "solve": (lambda a: jnp.where(np.array([[False], [True]]), jnp.linalg.solve(a, np.ones((2, 2, 1), np.float32))[..., 0], 0), BLOCKS),
     "triangular solve": (lambda a: jnp.where(np.array([[[False]], [[True]]]), pl.lax.linalg.triangular_solve(a, a, left_side=True), 0), BLOCKS),
+    "function of matrices": (lambda a: jnp.where(np.array([[[False]], [[True]]]), jnp.linalg.hermitian_function(jnp.log, a), 0), BLOCKS),
     "sort": (lambda x: jnp.sort(jnp.sqrt(x))[1:], X),
     "reshape and transpose": (lambda x: jnp.log(x).T[:, ::-1].reshape(6)[:4], np.float32([[1, 2, 0], [3, 4, 0]])),
     "checkpoint": (lambda x: jnp.where(x > 0, pl.checkpoint(lambda x: jnp.sin(jnp.log(x)))(x), 0), X),
@@ -600,6 +601,38 @@ def test_references() -> None:
 
     with pl.masked_gradients():
         np.testing.assert_allclose(pl.grad(function)(X), [0, 3, 0.75])
+
+
+@pl.custom_jvp
+def halved(x: Any) -> Any:
+    return x / 2
+
+
+halved.defjvps(lambda t, y, x: 0.5 * t)
+doubled = pl.custom_batching.custom_vmap(lambda x: x + x)
+doubled.def_vmap(lambda size, is_batch, x: (2 * x, is_batch[0]))
+
+
+@pytest.mark.parametrize("call", [halved, pl.jit(halved), doubled, pl.checkpoint(doubled)])
+def test_functions_with_rules_of_their_own_keep_masks_of_cotangents(call: Any) -> None:
+    """A backward function calls them."""
+    f = pl.custom_vjp(jnp.log)
+    f.defvjp(lambda x: (jnp.log(x), x), lambda x, ct: (call(ct / x),))
+    factor = call(1.0)
+    function = lambda x: jnp.sum(jnp.where(x > 1, f(1 / x), 0))
+    x = np.float32([0, 0.5, 2, 4])
+    with pl.masked_gradients():
+        for gradient in (pl.grad(function), pl.jit(pl.grad(function))):
+            np.testing.assert_array_equal(gradient(x), factor * np.float32([0, 0, -0.5, -0.25]))
+
+
+def test_linear_calls_are_dead_where_their_cotangent_is() -> None:
+    quotient = functools.partial(
+        pl.custom_derivatives.linear_call, lambda r, x: x / r, lambda r, ct: ct / r
+    )
+    with pl.masked_gradients():
+        function = lambda x: jnp.sum(jnp.where(x > 0, quotient(X, jnp.log(x)), 0))
+        np.testing.assert_allclose(pl.grad(function)(X), [0, 1, 1 / 16])
 
 
 def test_linear_calls_are_dead_where_all_of_their_cotangent_is() -> None:

@@ -68,6 +68,7 @@ from pellucid._machine.tracing import (
 )
 from pellucid._machine.transforms import (
     batch_flat,
+    by_program,
     check_callable,
     describe_value,
     flat_arguments,
@@ -75,7 +76,6 @@ from pellucid._machine.transforms import (
     nonzero_mask,
     result_leaves,
     stage_open,
-    unknown,
 )
 from pellucid._machine.xla import name_in_pickles
 
@@ -492,8 +492,9 @@ class CustomCall(OneJaxprPrimitive[P], Structured[P]):
         return params._replace(**changes, num_consts=params.num_consts + added)
 
     def masked(self, operands, lives, params):
-        # The user's rules stay with the call, whose linear structure is unknown.
-        return unknown(bind(self, *operands, params=params))
+        # The user's rules stay with the call; its program says which elements of its results are live.
+        results = bind(self, *operands, params=params)
+        return by_program(self.program(params).jaxpr, operands, lives, results)
 
     def discharge(self, operands, params):
         # Only compilation follows, which doesn't need the user's rules.

@@ -50,7 +50,6 @@ from pellucid._machine.transforms import (
     nonzero_mask,
     result_leaves,
     unknown,
-    whole,
     with_aux,
     zero_dead,
 )
@@ -119,12 +118,6 @@ class LinearCall(CustomCall[LinearCallParams]):
         cts = bind(self, *operands[:n], *map(instantiate, cotangents), params=transposed)
         linear_cts = [ct for x, ct in strict_zip(operands[n:], cts) if is_linear(x)]
         return cotangents_of(operands, linear_cts, [True] * len(linear_cts))
-
-    def masked(self, operands, lives, params):
-        n, results = params.num_res, bind(self, *operands, params=params)
-        if any(map(is_cotangent, lives[:n])):
-            return unknown(results)
-        return whole(operands[n:], lives[n:], results)
 
     def batch(self, axis, operands, dims, params):
         n, n_results = params.num_res, len(params.callee.out_avals)

@@ -30,12 +30,13 @@ from .liveness import (
     known_array,
     zero_dead,
 )
-from .mask_rules import is_maskable, unknown, whole
+from .mask_rules import is_maskable, unknown
 from .masks import (
     ARRAY,
     Fixed,
     Kind,
     as_mask,
+    by_program,
     kind_of_live,
     live_of_kind,
     lives_of,

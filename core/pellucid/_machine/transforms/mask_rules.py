@@ -134,22 +134,6 @@ def unknown(results: Results) -> tuple[Results, Sequence[Liveness]]:
     return results, [LIVE if is_maskable(x) else None for x in results]
 
 
-def whole(
-    operands: Operands, lives: Sequence[Liveness], results: Results
-) -> tuple[Results, Sequence[Liveness]]:
-    """Results that are jointly linear in `operands`: all dead if the operands are dead, else live."""
-    if all(map(is_dead, lives)):
-        return [full_as(x, 0) for x in results], [DEAD] * len(results)
-    if any(live is LIVE or live is None for live in lives):
-        return results, [LIVE] * len(results)
-
-    known: Liveness = DEAD
-    for x, live in strict_zip(operands, lives):
-        if isinstance(live, Elements):
-            known = either(known, any_along(live, range(type_of(x).ndim), type_of(x)), x)
-    return [zero_dead(known, x) for x in results], [known] * len(results)
-
-
 # Rules ------------------------------------------------------------------------------------------------
 
 

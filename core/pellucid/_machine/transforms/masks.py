@@ -29,6 +29,7 @@ from pellucid._machine.ir import (
     Masked,
     Operands,
     Primitive,
+    Results,
     Values,
     Zero,
     remove_dead_equations,
@@ -180,11 +181,19 @@ class MaskTrace(Trace):
         return self.joined(results, lives, due)
 
     def custom_call(self, call: Any, operands: Operands) -> Values:
-        # User rules work on plain values: their results for cotangents are cotangents without known structural zeros.
-        is_live = any(is_cotangent(self.live(x)) for x in operands)
+        # The call keeps its rules, so it works on plain values; its program says which elements of its results are live.
+        lives = [self.live(x) for x in operands]
+        values = tuple(map(self.value, operands))
         with use_trace(self.parent):
-            results = self.parent.custom_call(call, tuple(map(self.value, operands)))
-        return self.joined(results, [LIVE if is_live else None] * len(results))
+            results = self.parent.custom_call(call, values)
+            if not any(map(is_cotangent, lives)):
+                return results
+            program, consts = stage_open(call.function, [*map(type_of, values)], None)
+            inputs = [*map(self.value, consts), *values]
+            results, out = by_program(
+                program.jaxpr, inputs, [*map(self.live, consts), *lives], results
+            )
+        return self.joined(results, out)
 
 
 _MOVES_ZEROS = frozenset(
@@ -327,6 +336,17 @@ def lives_of(jaxpr: Jaxpr, operands: Operands, lives: Sequence[Liveness]) -> lis
         is_array = kind == ARRAY
         out.append(elements([Part(array, range(aval.ndim))]) if is_array else live_of_kind(kind))
     return out
+
+
+def by_program(
+    jaxpr: Jaxpr, operands: Operands, lives: Sequence[Liveness], results: Results
+) -> tuple[Results, Sequence[Liveness]]:
+    """`results` of a call with their liveness: that of the results of `jaxpr`, a program that computes the same."""
+    lives = [live if is_maskable(x) else None for x, live in strict_zip(operands, lives)]
+    if not any(is_dead(live) or isinstance(live, Elements) for live in lives):
+        return results, [LIVE if is_maskable(x) else None for x in results]
+    out = lives_of(jaxpr, operands, lives)
+    return [zero_dead(live, x) for live, x in strict_zip(out, results)], out
 
 
 def as_mask(aval: Any) -> Any:
