@@ -147,14 +147,14 @@ def repeat(function: Callable[..., Any], n: int = 5) -> Callable[..., Repetition
     The call runs compiled as usual, and compiled again to return all its values; loops and branches are compared by
     their results. Host callbacks run each time. The values of two runs are kept in memory.
 
-    Raises: ArgumentValueError for fewer than two runs.
+    Raises: ArgumentValueError for fewer than two runs, or for an `n` that is no whole number.
 
     >>> print(repeat(lambda x: x + 1.0)(2.0))
     5 runs of <lambda> are equal to the bit, in all values
     """
     check_function(function, "repeat")
-    if n < 2:
-        raise ArgumentValueError("debugger.repeat needs at least two runs.", got=f"n={n}")
+    if not hasattr(n, "__index__") or n < 2:
+        raise ArgumentValueError("debugger.repeat needs at least two runs.", got=f"n={n!r}")
 
     @without_traps()
     def compare_runs(*args: Any, **kwargs: Any) -> Repetition:

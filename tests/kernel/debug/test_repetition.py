@@ -104,6 +104,7 @@ def test_runs_that_are_equal_have_no_figure() -> None:
         repetition.record()
 
 
-def test_one_run_is_refused() -> None:
+@pytest.mark.parametrize("n", [1, 0, -3, 2.5, "two"])
+def test_fewer_than_two_runs_are_refused(n) -> None:
     with pytest.raises(ArgumentValueError, match="at least two runs"):
-        repeat(jnp.sin, 1)
+        repeat(jnp.sin, n)
