@@ -13,6 +13,7 @@ from pellucid._machine.base.source import user_frame
 from pellucid._machine.compilation.pipeline import compile_without_devices, shardy_attributes
 from pellucid._machine.higher_order.jitted import jit
 from pellucid._machine.higher_order.stages import Compiled, Traced
+from pellucid._machine.ir import Literal
 from pellucid._machine.lowering.module import ordered_effects_of
 from pellucid._machine.sharding import AbstractMesh, Mesh
 from pellucid._machine.sharding.errors import AbstractPlacementError
@@ -30,7 +31,7 @@ from .peak import estimated_peak_bytes
 from .programs import with_costs
 from .propagation import Propagation, propagate
 from .sites import SiteValues
-from .uncounted import Uncounted, crossed_dims
+from .uncounted import Uncounted, exchanges_elements, is_planned_otherwise
 from .uneven_cuts import uneven_cuts_of
 from .ways import Inputs, Ways, why_columns
 
@@ -98,7 +99,7 @@ def planned_sharding(
             do="Write constraints, shard_map and out_shardings with PartitionSpecs alone: the mesh is current meanwhile.",
         )
     record = writer.record(None, "the program wasn't compiled.")
-    return record, [*dict.fromkeys(writer.uncounted(record))]
+    return record, [*dict.fromkeys(writer.uncounted())]
 
 
 def _writer(traced: Traced, lowered: Any, has_texts: bool = True) -> _Writer:
@@ -287,33 +288,42 @@ class _Writer:
                         note=cut.note,
                     )
 
-    def uncounted(self, record: schema.FunctionShardingRecord) -> Iterator[Uncounted]:
-        """The operations along dimensions that are cut, without those for which an exchange is planned.
-
-        For sorts another one is planned than XLA makes.
-        """
-        planned = {each.equation for each in record.planned}
+    def uncounted(self) -> Iterator[Uncounted]:
+        """The operations for which XLA exchanges elements, without those for which that is planned."""
+        # The number of parts that are brought together before an operation, or that it combines.
+        planned = dict[int | None, int]()
+        for each in self.planned_exchanges():
+            if each.moved != each.equation or each.reason == "contraction":
+                size = max(each.group_size, planned.get(each.equation, 1))
+                planned[each.equation] = size
         for site in self.sites:
             program, numbers = self.programs[site.body], self.values.numbers(site)
             made = [v for e in program.equations for v in e.results]
             number_of = dict(
                 zip([*program.constvars, *program.invars, *made], numbers, strict=True)
             )
-            for equation in program.equations:
-                # Sorts are of this kind; reductions cross no dimension.
-                may_sort = equation.primitive.traits.kind == "reduction"
-                if self.values.row(equation.id) in planned and not may_sort:
-                    continue
-                for operand, dims in zip(equation.operands, crossed_dims(equation), strict=True):
-                    number: int = number_of.get(operand, -1)  # type: ignore[call-overload]
-                    values = self.propagation.values[number] if number >= 0 else []
-                    if values and any(self.is_cut(values[0].layout, d) for d in dims):
-                        yield Uncounted(equation.primitive.name, user_frame(equation.source))
-                        break
 
-    def is_cut(self, layout: ValueLayout, dim: int) -> bool:
-        """Whether a dimension of a value lies in several parts."""
-        return any(size_of(axis, self.meshes[layout.mesh].sizes) > 1 for axis in layout.dims[dim])
+            def cut_dims(operand: Any, number_of: dict[Any, int] = number_of) -> dict[int, int]:
+                number = -1 if isinstance(operand, Literal) else number_of.get(operand, -1)
+                values = self.propagation.values[number] if number >= 0 else []
+                parts = self.parts_by_dim(values[0].layout) if values else []
+                return {d: n for d, n in enumerate(parts) if n > 1}
+
+            for equation in program.equations:
+                cut = [cut_dims(a) for a in equation.operands]
+                parts = max((n for dims in cut for n in dims.values()), default=1)
+                is_planned = planned.get(equation.id, 1) >= parts > 1
+                if is_planned and not is_planned_otherwise(equation, cut, parts):
+                    continue
+                if exchanges_elements(equation, cut, [cut_dims(v) for v in equation.results]):
+                    yield Uncounted(equation.primitive.name, user_frame(equation.source))
+
+    def parts_by_dim(self, layout: ValueLayout) -> list[int]:
+        """The number of parts in which each dimension of a value lies."""
+        if not layout.mesh:
+            return [1] * len(layout.dims)
+        sizes = self.meshes[layout.mesh].sizes
+        return [math.prod(size_of(axis, sizes) for axis in axes) for axes in layout.dims]
 
     # Bytes ----------------------------------------------------------------------------------------
 

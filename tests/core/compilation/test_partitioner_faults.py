@@ -47,6 +47,32 @@ def test_a_convolution_whose_positions_are_cut(sizes, lhs, rhs) -> None:
     np.testing.assert_allclose(actual, expected, rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.parametrize("size", [8, 24, 64])
+@pytest.mark.parametrize("kind", ["FFT", "IFFT", "RFFT", "IRFFT"])
+def test_a_transform_along_a_dimension_that_all_devices_cut(kind, size) -> None:
+    x = RNG.normal(size=(2, 3, size)).astype(np.float32)
+    x = x if kind == "RFFT" else x.astype(np.complex64)
+    n = 2 * (size - 1) if kind == "IRFFT" else size
+    found = over_devices(lambda x: lax.fft(x, kind, (n,)), mesh(8), (P(None, None, "a"),), x)
+    np.testing.assert_allclose(found, np.asarray(lax.fft(x, kind, (n,))), rtol=1e-4, atol=1e-4)
+
+
+def in_loop(x):
+    return lax.scan(lambda x, _: (lax.erf(x), None), x, None, length=3)[0]
+
+
+@pytest.mark.parametrize("function", [lax.erf, in_loop, pl.vmap(lax.erf)], ids=["", "loop", "vmap"])
+@pytest.mark.parametrize("spec", [P("a"), P("a", "b"), P(None, ("a", "b"))], ids=str)
+def test_an_error_function_gathers_nothing(function, spec) -> None:
+    x = RNG.normal(size=(8, 16)).astype(np.float32)
+    sharding = NamedSharding(mesh(2, 4), spec)
+    compiled = pl.jit(function, in_shardings=sharding).lower(x).compile()
+    assert "all-gather" not in compiled.as_text()
+    found = compiled(x)
+    assert found.sharding.is_equivalent_to(sharding, 2)
+    np.testing.assert_array_equal(found, np.asarray(function(x)))
+
+
 @pytest.mark.parametrize("strides", [(1, 1), (2, 1)], ids=str)
 @pytest.mark.parametrize("spec", [P("a", None, "b"), P(None, None, "b", "a"), P(None, "a", "b")])
 def test_gradients_of_a_convolution_whose_positions_are_cut(spec, strides) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
@@ -96,6 +97,11 @@ class ShardyAttributes:
             for dim, size in enumerate(aval.shape)
             if counts and size > 1 and along(size % n != 0 for n in counts)
         ]
+
+    def dims_in_few_rows(self, aval: ShapedArray, dims: Iterable[int]) -> list[int]:
+        """Those of `dims` whose parts, one for each device of the program's mesh, can't be cut once more into as many."""
+        n = 1 if self.mesh is None else math.prod(self.mesh.axis_sizes)
+        return [dim for dim in dims if aval.shape[dim] % n**2]
 
     def on_one_device(self, n_results: int, device: Device | None) -> ir.Attribute:
         """The attribute of an operation that one device performs for all, such as a host call; by default the first

@@ -38,6 +38,7 @@ from pellucid._machine.ir import (
     Zero,
     derived_types,
     shaped_array,
+    words,
 )
 from pellucid._machine.lowering.dynamic_shapes import reduce_window as lowered_reduce_window
 from pellucid._machine.lowering.summed_products import apart_from_product
@@ -242,10 +243,19 @@ class Reduce(CombiningReduction[ScalarReduceParams]):
     """A reduction along whole dimensions."""
 
     name = "reduce"
-    traits = Traits(kind="reduction", flops=pairs, makes_nan=True, returns_list=True)
+    traits = Traits(
+        kind="reduction", flops=pairs, makes_nan=True, returns_list=True,
+        parts=lambda avals, params: "otherwise" if len(avals) > 2 else "factors",
+    )  # fmt: skip
 
     def shape(self, shape, params):
         return reduced_shape(shape, params.dimensions, "reduce")
+
+    def factors(self, avals, results, params):
+        dims = words(avals[0].ndim)
+        kept = [word for i, word in enumerate(dims) if i not in params.dimensions]
+        n = len(results)
+        return [*[dims] * n, *[()] * n], [kept] * n
 
     def decompose(self, values, params, consts=()):
         return _reduce_by_halves(params.jaxpr, values, params.dimensions, consts)
@@ -369,6 +379,10 @@ class ScalarReduceWindow(CombiningReduction[ReduceWindowParams]):
 
     def shape(self, shape, params):
         return window_shape(shape, params.window, "reduce_window")
+
+    def factors(self, avals, results, params):
+        dims, n = words(avals[0].ndim, mark="~"), len(results)
+        return [*[dims] * n, *[()] * n], [dims] * n
 
     def decompose(self, values, params, consts=()):
         # The elements of each window along a new leading axis.

@@ -36,6 +36,17 @@ Linear: TypeAlias = Literal["all", "each"] | tuple[int, ...]
 (multilinear). A tuple: in the operands at these positions, jointly, the others fixed."""
 
 
+Parts: TypeAlias = Literal["factors", "first", "otherwise", "none"]
+"""How XLA's partitioner divides an operation among devices. `"factors"`: along all dimensions whose factors have no mark against it.
+`"first"`: of these, along those by which the first operand is cut; others are gathered. `"otherwise"`: by other exchanges than a plan
+has, for factors that the results lack, for example by a gather of the results of parts. `"none"`: not at all, so that operands are gathered.
+"""
+
+
+PartsRule: TypeAlias = Callable[[Sequence[Any], Any], Parts]
+"""(operand avals, params) -> `Parts`, if it depends on them."""
+
+
 LinearRule: TypeAlias = Callable[[Sequence[Any], Any], Linear | None]
 """(operand avals, params) -> `Linear`, if linearity depends on dtypes or params."""
 
@@ -67,6 +78,8 @@ class Traits:
     """
     touches: Literal["all", "part", "in place"] = "all"
     """Memory traffic: reads all operands, reads a part of the first, or updates the first in place."""
+    parts: Parts | PartsRule = "factors"
+    """How XLA divides it among devices, for what plans of exchanges lack."""
     equalizes: bool = False
     """Whether the result is the same on all devices along the collective's axes, unless it has groups."""
     keys: Literal["new", "used", "moved"] | None = None
@@ -84,6 +97,10 @@ class Traits:
     def moves_keys(self) -> bool:
         """Whether random keys among the results are keys of the operands."""
         return self.keys == "moved" or (self.keys is None and self.kind in ("movement", "indexing"))
+
+    def parts_for(self, avals: Sequence[Any], params: Any) -> Parts:
+        """`parts` for operands of these types."""
+        return self.parts(avals, params) if callable(self.parts) else self.parts
 
     def linear_for(self, avals: Sequence[Any], params: Any) -> Linear | None:
         """`linear` for operands of these types."""

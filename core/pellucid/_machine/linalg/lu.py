@@ -125,7 +125,7 @@ class LuPivotsToPermutationParams(NamedTuple):
 
 class LuPivotsToPermutation(MatrixPrimitive[LuPivotsToPermutationParams]):
     name = "lu_pivots_to_permutation"
-    traits = Traits(kind="indexing", flops=0.0)
+    traits = Traits(kind="indexing", flops=0.0, parts="otherwise")
     core_ranks = (1,)
 
     def abstract_eval(self, avals, params):

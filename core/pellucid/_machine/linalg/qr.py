@@ -252,7 +252,7 @@ class OrmqrParams(NamedTuple):
 
 class Ormqr(MatrixPrimitive[OrmqrParams]):
     name = "ormqr"
-    traits = decomposition(4.0).replace(returns_list=False)
+    traits = decomposition(4.0).replace(returns_list=False, parts="first")
     core_ranks = (2, 1, 2)
 
     def abstract_eval(self, avals, params):

@@ -35,7 +35,9 @@ def _operations(operands: Avals, results: Avals, params: Any) -> float:
 
 class TriangularSolve(MatrixPrimitive[TriangularSolveParams]):
     name = "triangular_solve"
-    traits = Traits(kind="contraction", flops=_operations, linear=(1,), makes_nan=True)
+    traits = Traits(
+        kind="contraction", flops=_operations, linear=(1,), makes_nan=True, parts="first"
+    )
     core_ranks = (2, 2)
 
     def abstract_eval(self, avals, params):

@@ -29,7 +29,7 @@ def _operations(operands: Avals, results: Avals, params: Any) -> float:
 
 class TridiagonalSolve(MatrixPrimitive[TridiagonalSolveParams]):
     name = "tridiagonal_solve"
-    traits = Traits(kind="contraction", flops=_operations, makes_nan=True)
+    traits = Traits(kind="contraction", flops=_operations, makes_nan=True, parts="first")
     core_ranks = (1, 1, 1, 2)
 
     def platforms_for(self, params):

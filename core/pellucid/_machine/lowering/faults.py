@@ -65,7 +65,14 @@ UNEVEN_TOP_K = _fault(
     "Padding of uneven parts is among the greatest.",
     _LAW + "top_k",
 )
-UNEVEN_FFT = _fault("uneven-fft", "A transform in uneven parts ends the process.", _LAW + "fft")
+UNEVEN_FFT = _fault(
+    "uneven-fft", "A transform in uneven parts, or along a dimension whose parts can't be cut once more into as many, ends the process.",
+    _FAULTS_TEST + "transform",
+)  # fmt: skip
+ERF_AS_CALL = _fault(
+    "erf-as-call", "`erf` is a call before Shardy runs, through which no sharding passes: its operand is gathered whole.",
+    _FAULTS_TEST + "error_function", "cut operations",
+)  # fmt: skip
 UNEVEN_ROUNDED_PRODUCT = _fault(
     "uneven-rounded-product", "Padding of uneven parts is summed where products of floating numbers are integers.", _LAW + "dot_general",
 )  # fmt: skip

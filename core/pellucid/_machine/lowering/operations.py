@@ -464,6 +464,13 @@ class OperationBuilder(RuleContext):
             return x
         return self._constrain(x, aval, self.sharding_attributes.whole_along(aval, dims))
 
+    def shard_alike(self, fault: Fault, *values: ir.Value) -> None:
+        """Lets Shardy shard values of one shape alike, if XLA has `fault`."""
+        if self.sharding_attributes is not None and self.has_fault(fault):
+            self.sharding_groups += 1
+            for x in values:
+                self.op("sdy.sharding_group", [], [x], {"group_id": self.sharding_groups})
+
     def is_surely_whole(self, x: ir.Value) -> bool:
         """Whether `x` is computed elementwise from a constant, or an argument of `main` annotated with no mesh axis."""
         while not isinstance(x.owner, ir.Block) and x.owner.name in _ELEMENT_BY_ELEMENT:

@@ -107,9 +107,12 @@ class ConvGeneralDilated(LaidOut, Bilinear[ConvParams]):
         return [shaped_array(permute(shape, inverse_permutation(out_spec)), dtype, weak_type)]
 
     def factors(self, avals, results, params):
-        lhs_dims, _, out_dims = params.dimension_numbers
+        lhs_dims, rhs_dims, out_dims = params.dimension_numbers
+        # Its output features are independent of each other, and so are groups of input features.
         kernel = words(avals[1].ndim, avals[0].ndim + 1, mark="!")
-        lhs = with_mark(words(avals[0].ndim), lhs_dims[1:2], "!")
+        kernel = with_mark(kernel, rhs_dims[:1], ":")
+        grouped = ":" if params.feature_group_count > 1 else ""
+        lhs = with_mark(words(avals[0].ndim), lhs_dims[1:2], f"!{grouped}")
         lhs = with_mark(lhs, lhs_dims[2:], "~")
         [features] = words(1, len(lhs))
         result = [features] * len(lhs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from pellucid._machine.base import ArrayLike
+from pellucid._machine.lowering.faults import ERF_AS_CALL
 from pellucid._machine.tracing import bind1
 from pellucid._machine.xla import Array
 
@@ -56,8 +57,14 @@ def _gaussian(t, x, factor: float):
     return mul(constant_like(x, factor), mul(t, exp(neg(square(x)))))
 
 
+def _lower_erf(ctx, operands, params):
+    result = ctx.op1("chlo.erf", ctx.avals_out[0], operands)
+    ctx.shard_alike(ERF_AS_CALL, *operands, result)
+    return result
+
+
 erf_p = real_transcendental(
-    "erf", "chlo.erf", lambda t, y, x: _gaussian(t, x, 2 / math.sqrt(math.pi))
+    "erf", _lower_erf, lambda t, y, x: _gaussian(t, x, 2 / math.sqrt(math.pi))
 )
 erfc_p = real_transcendental(
     "erfc", "chlo.erfc", lambda t, y, x: _gaussian(t, x, -2 / math.sqrt(math.pi))

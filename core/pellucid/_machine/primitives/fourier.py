@@ -54,7 +54,9 @@ class FftParams(NamedTuple):
 
 class Fft(Movement[FftParams]):
     name = "fft"
-    traits = Traits(kind="contraction", flops=fft_operations, linear="all", makes_nan=True)
+    traits = Traits(
+        kind="contraction", flops=fft_operations, linear="all", makes_nan=True, parts="none"
+    )
 
     def abstract_eval(self, avals, params):
         [x] = avals
@@ -121,7 +123,13 @@ class Fft(Movement[FftParams]):
             "fft_type": ctx.enum("fft_type", params.fft_type.name),
             "fft_length": params.fft_lengths,
         }
-        x = ctx.in_even_parts(UNEVEN_FFT, operands[0], ctx.avals_in[0])
+        aval = ctx.avals_in[0]
+        x = ctx.in_even_parts(UNEVEN_FFT, operands[0], aval)
+        if ctx.sharding_attributes is not None:
+            # XLA exchanges rows of a matrix of as many rows as parts, whose columns it cuts into as many again.
+            transformed = range(aval.ndim - len(params.fft_lengths), aval.ndim)
+            dims = ctx.sharding_attributes.dims_in_few_rows(aval, transformed)
+            x = ctx.whole_along(UNEVEN_FFT, x, aval, dims) if dims else x
         return [ctx.op1("stablehlo.fft", result, [x], attributes)]
 
 

@@ -89,7 +89,8 @@ class Gather(JointlyLinear[GatherParams]):
         batching = numbers.operand_batching_dims
         whole = {*partial, *numbers.collapsed_slice_dims}.difference(batching)
         dims = with_mark(words(x.ndim), whole, "!")
-        points, result = window_words(numbers, dims, indices.ndim, results[0].ndim)
+        # Each device takes what its own indices name.
+        points, result = window_words(numbers, dims, indices.ndim, results[0].ndim, "!:")
         return [dims, points], [result]
 
     def jvp(self, primals, tangents, params):

@@ -98,10 +98,12 @@ def dimension_numbers_attribute(
     return ctx.attribute(f"#stablehlo.{'gather' if is_gather else 'scatter'}<{', '.join(shown)}>")
 
 
-def window_words(numbers, dims: Words, indices_ndim: int, ndim: int) -> tuple[Words, Words]:
-    """Factors of the indices and of the windows' array, for an operand with factors `dims`."""
+def window_words(
+    numbers, dims: Words, indices_ndim: int, ndim: int, mark: str
+) -> tuple[Words, Words]:
+    """Factors of the indices, with `mark`, and of the windows' array, for an operand with factors `dims`."""
     window_dims, _, _, batching, indices_batching = numbers
-    points = words(indices_ndim, len(dims), mark="!")
+    points = words(indices_ndim, len(dims), mark=mark)
     for i, j in strict_zip(batching, indices_batching):
         points[j] = dims[i]
     outer, inner = iter(points), iter([dims[i] for i in window_axes(numbers, len(dims))])

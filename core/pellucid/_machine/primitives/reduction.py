@@ -300,7 +300,7 @@ class ArgExtremeParams(NamedTuple):
 class ArgExtreme(OfOneArray[ArgExtremeParams]):
     """Index of the first extreme element, or of the first NaN."""
 
-    traits = Traits(kind="reduction", flops=operand_elements)
+    traits = Traits(kind="reduction", flops=operand_elements, parts="otherwise")
     dim_fields, dims_mark = ("axes",), ""
 
     def __init__(self, name: str, exceeds: Function, worst: Function) -> None:

@@ -116,8 +116,9 @@ class Scatter(Shown, Primitive[ScatterParams]):
         covered = {i for i, j in pairs if x.shape[i] == updates.shape[j]}
         covered.update(numbers.operand_batching_dims)
         # Only dimensions that updates cover, and those that run together, may be cut: as in the operand.
-        dims = [word + ("^" if i in covered else "!") for i, word in enumerate(words(x.ndim))]
-        points, update = window_words(numbers, dims, indices.ndim, updates.ndim)
+        # In the others each device writes what falls into its part.
+        dims = [word + ("^" if i in covered else "!:") for i, word in enumerate(words(x.ndim))]
+        points, update = window_words(numbers, dims, indices.ndim, updates.ndim, "!")
         return [dims, points, update], [dims]
 
     def batch(self, axis, operands, dims, params):
@@ -278,7 +279,7 @@ scatter_add = _function(
 
 class ScatterReplace(JointlyLinear[ScatterParams], Scatter):
     name = "scatter"
-    traits = Scatter.traits.replace(flops=0.0)
+    traits = Scatter.traits.replace(flops=0.0, parts="otherwise")
 
     def jvp(self, primals, tangents, params):
         x, indices, updates = primals
@@ -356,6 +357,7 @@ scatter = _function(
 
 class ScatterSub(LinearScatter):
     name = "scatter-sub"
+    traits = LinearScatter.traits.replace(parts="otherwise")
     combine = staticmethod(sub)
 
     def with_sign(self, x):

@@ -220,7 +220,7 @@ def sort_key_val(
 class Greatest(Primitive[P]):
     """A primitive that returns the k greatest, or least, elements along an axis, and their positions."""
 
-    traits = Traits(kind="reduction", flops=top_k_comparisons, returns_list=True)
+    traits = Traits(kind="reduction", flops=top_k_comparisons, returns_list=True, parts="none")
 
     def factors(self, avals, results, params):
         return alike(avals, results, "!", [self.axis_of(params, avals[0].ndim)])
@@ -335,6 +335,7 @@ class ApproxTopKParams(NamedTuple):
 
 class ApproxTopK(Greatest[ApproxTopKParams]):
     name = "approx_top_k"
+    traits = Greatest.traits.replace(parts="factors")
     axis_field = "reduction_dimension"
 
     def abstract_eval(self, avals, params):

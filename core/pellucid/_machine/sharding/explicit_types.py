@@ -18,6 +18,7 @@ A mark after a factor's name holds for the factor everywhere:
     i=   operands that have it cut it alike, also not at all; by default those that cut it agree
     i^   cut only where the first operand cuts it
     i<   cut as in the first operand that has it
+    i:   beside `!`: over Auto axes XLA cuts it without an exchange
 
 No derivation hides communication: where a result could be laid out in several ways, or where devices would have to
 exchange data, it raises ShardingTypeError with the layouts of all operands in words, unless the user stated the
@@ -237,7 +238,7 @@ def cotangent_sharding(
 Dims = tuple[Names, ...]
 """For each dimension of an array, its factors, major first."""
 
-_FACTOR = re.compile(r"([^\W\d_]\w*)([!~=^<]*)")
+_FACTOR = re.compile(r"([^\W\d_]\w*)([!~=^<:]*)")
 _RESHARD = "Bring one operand to the other's layout: reshard(operand, PartitionSpec(...))."
 
 
@@ -273,7 +274,7 @@ def rule_of(factors: Sequence[Any]) -> FactorRule:
             match = _FACTOR.fullmatch(text)
             if match is None:
                 raise ShardingArgumentError(
-                    "sharding rule: a factor must be a letter, letters and digits, and marks of `!~=^<`.",
+                    "sharding rule: a factor must be a letter, letters and digits, and marks of `!~=^<:`.",
                     got=repr(word),
                 )
             name, new_marks = match.groups()
