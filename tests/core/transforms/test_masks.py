@@ -538,6 +538,25 @@ def test_convolutions(name: str) -> None:
         np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)
 
 
+@pytest.mark.parametrize("options", [{}, {"feature_group_count": 3}, {"batch_group_count": 3}])
+def test_places_that_live_windows_do_not_meet_are_dead(options: Any) -> None:
+    """Reciprocals of 0 are left out, with all windows that they are in."""
+    image = np.where(np.isfinite(CONVOLUTIONS["places"][0]), CONVOLUTIONS["places"][0], 0)
+    image[:, :, :, 2:] = 0
+    kernel = KERNEL[:, :1] if "feature_group_count" in options else KERNEL
+
+    def function(image: Any, kernel: Any) -> Any:
+        y = pl.lax.conv_general_dilated(1 / image, kernel, (1, 1), "SAME", **options)
+        return jnp.sum(jnp.where(jnp.isfinite(y), y, 0))
+
+    assert not np.all(np.isfinite(pl.grad(function)(image, kernel)))
+    with pl.masked_gradients():
+        found = pl.jit(pl.grad(function, (0, 1)))(image, kernel)
+    for a, b in zip(found, pl.jit(pl.jacfwd(function, (0, 1)))(image, kernel), strict=True):
+        assert np.all(np.isfinite(b))
+        np.testing.assert_allclose(a, b, rtol=1e-3, atol=1e-4)
+
+
 def test_convolutions_of_complex_numbers() -> None:
     image, kernel, _ = CONVOLUTIONS["places"]
     image = np.where(np.isfinite(image), image, np.inf + 0j)

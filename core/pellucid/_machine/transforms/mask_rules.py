@@ -560,34 +560,42 @@ def convolution_rule(
     primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
 ) -> tuple[Results, Sequence[Liveness], Sequence[Liveness]]:
     """Convolutions: an element is live if its window contains a live one."""
-    operands = _without_dead_windows(primitive, operands, lives, params)
-    if _has_groups(params):
-        return by_factors(primitive, operands, lives, params)
+    operands, has_groups = (
+        _without_dead_windows(primitive, operands, lives, params),
+        _has_groups(params),
+    )
     numbers = params.dimension_numbers
-    words = _convolution_words(numbers)
+    words = None if has_groups else _convolution_words(numbers)
     results, out_lives, due = _by_words(primitive, operands, lives, params, words)
     live, of_kernel = lives
     if not isinstance(live, Elements) or is_cotangent(of_kernel):
         return results, out_lives, due
     [result] = results
     image, kernel = (type_of(x) for x in operands)
-    by_place = [p for p in live.parts if not {*p.dims}.isdisjoint(numbers.lhs_spec[2:])]
-    by_place = [p for p in by_place if not p.is_by_value]
-    if not by_place:
+    lines = [p for p in live.parts if not p.is_by_value]
+    by_place = [p for p in lines if not {*p.dims}.isdisjoint(numbers.lhs_spec[2:])]
+    # Elements of a window that the parts without places in the image leave out are left out of all windows, without
+    # groups; then any feature of the image stands for all, and one of the kernel.
+    parts, merged, single, out = (
+        by_place,
+        numbers.lhs_spec[1:2],
+        numbers.rhs_spec[:2],
+        numbers.out_spec[1:2],
+    )
+    if has_groups:
+        parts, merged, single, out = lines, (), (), ()
+    if not parts:
         return results, out_lives, due
-    # Elements of a window that the parts without places in the image leave out are left out of all windows.
-    part = merge_parts(by_place, image)
+    part = merge_parts(parts, image)
 
     def live_windows() -> Any:
-        # Computed as one convolution with a single feature: any feature of the image, all of the kernel's window.
-        array = _as_numbers(part, image, (numbers.lhs_spec[1],))
-        sizes = [1 if d in numbers.rhs_spec[:2] else size for d, size in enumerate(kernel.shape)]
+        array = _as_numbers(part, image, merged)
+        sizes = [1 if d in single else size for d, size in enumerate(kernel.shape)]
         window = full(sizes, 1, kernel.dtype)
         [counts] = bind(primitive, array, window, params=params)
-        return squeeze(ne(counts, full_as(counts, 0)), (out,))
+        return squeeze(ne(counts, full_as(counts, 0)), out)
 
-    out = numbers.out_spec[1]
-    windows = Part(live_windows, [d for d in range(type_of(result).ndim) if d != out])
+    windows = Part(live_windows, [d for d in range(type_of(result).ndim) if d not in out])
     live_there = both(out_lives[0], elements([windows]))
     return results, [live_there], [live_there]
 
