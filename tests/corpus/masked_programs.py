@@ -227,7 +227,7 @@ def second_derivatives(function: Any) -> Any:
 
     def derivatives(x: Any, w: Any) -> Any:
         first = jnp.isfinite(pl.jacfwd(function)(x, w))
-        both = jnp.expand_dims(first, (2, 3)) & first
+        both = jnp.expand_dims(first, [*range(first.ndim, 2 * first.ndim)]) & first
         return jnp.where(both, pl.jacfwd(pl.jacfwd(function))(x, w), jnp.nan)
 
     return derivatives
