@@ -22,7 +22,6 @@ from pellucid._machine.xla.mlir import ir
 from .operations import FRONTEND
 
 if TYPE_CHECKING:
-    from .module import LoweringContext
     from .operations import OperationBuilder
 
 _RESHAPES = frozenset({"stablehlo.reshape"})
@@ -64,10 +63,11 @@ def note_product(ctx: OperationBuilder, product: ir.Value) -> None:
         ctx.selected_products.append(operation)
 
 
-def call_selected_products(ctx: LoweringContext) -> None:
+def call_selected_products(ctx: Any) -> None:
     """Moves registered products, each with the copy that it reads, to functions that aren't inlined.
 
-    Only for one CPU: other compilers order operations by memory, and programs in parts have other operands.
+    `ctx` is the `LoweringContext` of the whole module. Only for one CPU: other compilers order operations by memory, and programs
+    in parts have other operands.
     """
     is_for_one_cpu = ctx.options.platforms == ("cpu",) and ctx.sharding_attributes is None
     # A listener was told the values of the equations.
@@ -128,7 +128,7 @@ def _is_in_memory(x: ir.Value, besides: list[ir.Operation]) -> bool:
     )
 
 
-def _call(ctx: LoweringContext, product: ir.Operation, copy: _Copy, factor: ir.Value) -> None:
+def _call(ctx: Any, product: ir.Operation, copy: _Copy, factor: ir.Value) -> None:
     """Replaces `product`, of `copy` and `factor`, by a call of a function that makes the copy, and returns the factor as well."""
     last = _transpose_behind(product) or product
     whole = _before_reshapes(factor)
@@ -221,7 +221,7 @@ def _with_shape(x: ir.Value, of: ir.Value) -> ir.Type:
     return ir.RankedTensorType.get(ir.RankedTensorType(of.type).shape, element)
 
 
-def _reshape(ctx: LoweringContext, x: ir.Value, new: ir.Type) -> ir.Value:
+def _reshape(ctx: OperationBuilder, x: ir.Value, new: ir.Type) -> ir.Value:
     return x if x.type == new else ctx.op("stablehlo.reshape", [new], [x]).result
 
 
