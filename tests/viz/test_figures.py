@@ -1,6 +1,7 @@
 """Figures: what a user types, and all the forms in which it shows."""
 
 import dataclasses
+import gc
 import html
 import html.parser
 import json
@@ -16,9 +17,10 @@ import pellucid.numpy as jnp
 from pellucid import introspect
 from pellucid.experimental import pallas
 from pellucid.experimental.pallas import BlockSpec, pallas_call, tpu
-from pellucid.introspect.errors import ArgumentTypeError
+from pellucid.introspect.errors import ArgumentTypeError, ArgumentValueError
 from pellucid_viz import formatters
 from pellucid_viz.figure import Figure, carries_viewer, mime_type
+from pellucid_viz.placements import placement_record
 from pellucid_viz.render.html import record_of
 from pellucid_viz.render.picture import tiles_picture
 from tests.introspect import sample_runs
@@ -476,3 +478,18 @@ def test_what_lies_as_today_has_one_column():
     assert "figure.change(mesh, specs) shows another placement" in repr(figure)
     assert "what if" not in figure.static
     assert repr(figure.change({"data": 8})).splitlines()[1].split() == ["today", "what", "if"]
+
+
+def test_answers_to_a_view_are_gone_with_the_figure_that_it_shows() -> None:
+    figure = pl.viz.what_if(lambda x: x.sum())(pl.ShapeDtypeStruct((64, 32), "float32"))
+    record = figure.record
+    for size in (2, 4):  # each is asked by the key of the one before
+        record = placement_record(record.figure, {"data": size}, [[["data"], []]], None)
+        assert record.placement.axis_sizes == [size]
+    gc.disable()
+    try:
+        del figure
+        with pytest.raises(ArgumentValueError, match="this figure is gone"):
+            placement_record(record.figure, {"data": 8}, [[["data"], []]], None)
+    finally:
+        gc.enable()

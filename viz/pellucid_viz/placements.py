@@ -46,6 +46,7 @@ class WhatIfFigure(Figure):
         super().__init__(dataclasses.replace(what_if.record(placement, search), figure=key))
         _shown[key] = self
         self._answers: deque[WhatIfFigure] = deque(maxlen=MAX_ANSWERS)
+        self._first = weakref.ref(self)
         self.what_if = what_if
         self.placement = placement
         self.last_search = search
@@ -90,9 +91,11 @@ class WhatIfFigure(Figure):
         figure = self.placed(axis_sizes, dims)
         if search_under is not None:
             figure = figure.search(search_under, seconds=SEARCH_SECONDS)
-        # The view requests the next figure by this one's key, and nothing else keeps this figure alive.
-        figure._answers = self._answers
-        self._answers.append(figure)
+        # The view requests the next figure by this one's key, and only the figure that a cell made keeps it alive: with that one the
+        # answers are gone at once, as they refer to it weakly.
+        first = self._first() or self
+        first._answers.append(figure)
+        figure._first = first._first
         return figure
 
     def search(
