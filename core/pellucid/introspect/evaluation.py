@@ -232,7 +232,7 @@ def where_rounding_begins(
         found = compile_without_others(program, kept)
         return max((distance(x, values[v]) for x, v in strict_zip(found, kept)), default=0.0)
 
-    outvars = [v for v in program.jaxpr.outvars if type(v) is not Literal]
+    outvars: list[Any] = [v for v in program.jaxpr.outvars if type(v) is not Literal]
     results = [v for v in dict.fromkeys(outvars) if v in values]
     given = compile_without_others(program, results)
     distances = {v: distance(x, values[v]) for v, x in strict_zip(results, given)}

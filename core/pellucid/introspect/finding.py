@@ -13,7 +13,7 @@ from pellucid._machine.base import EffectsError, cached, config
 from pellucid._machine.checks.check import check_p
 from pellucid._machine.checks.checkify import Errors, checked_program
 from pellucid._machine.checks.errors import CheckSite
-from pellucid._machine.checks.watch import FirstNote, Watch, checked_equation, unwatched_equations
+from pellucid._machine.checks.watch import FirstNote, Watch, checked_equation, of_elements
 from pellucid._machine.ir import ClosedJaxpr, Equation, Jaxpr, Operands, Values
 from pellucid._machine.tracing import type_of
 from pellucid._machine.transforms import stage_open
@@ -32,6 +32,10 @@ from .stepping import (
     slots_of,
 )
 from .stretches import Place, Stretch, levels_to, run_stretch, stretch_from
+
+__all__ = [
+    "Match", "check_effects", "first_failure", "first_match", "match_again", "n_operations", "of_elements",
+]  # fmt: skip
 
 MAX_OPERATIONS = 100_000
 """Maximum number of operations of a run of which each value is tested by itself: that takes some 100 us beyond its work."""
@@ -154,8 +158,8 @@ class _ByStretch:
 
     def __init__(self, watch: Watch, jaxpr: Jaxpr) -> None:
         self._watch = watch
-        self._unwatched = frozenset(
-            each for program in programs_within(jaxpr) for each in unwatched_equations(program)
+        self._passed_by = frozenset(
+            each for program in programs_within(jaxpr) for each in watch.passes_by(program)
         )
         self._is_quick = _is_quick(jaxpr)
 
@@ -196,7 +200,7 @@ class _ByStretch:
         flags = [
             (place, flag)
             for place in stretch.places
-            if place.equation not in self._unwatched
+            if place.equation not in self._passed_by
             for v in place.results
             if (flag := self._flag_of(values[v])) is not None
         ]

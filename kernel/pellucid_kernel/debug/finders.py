@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import pellucid as pl
+from pellucid.introspect.finding import of_elements
 from pellucid.introspect.lineage import equations_by_id, transformation_of
 from pellucid.introspect.traps import without_traps
 from pellucid_kernel.debug.debug_session import BUDGET, DebugSession
@@ -206,6 +207,7 @@ def first_difference(function: Callable[..., Any]) -> Callable[..., FirstDiffere
     return compare
 
 
+@of_elements
 def isnan(x: Any) -> Any:
     """Condition for `find`: mask of the elements that are NaN; False for dtypes without NaN.
 
@@ -215,6 +217,7 @@ def isnan(x: Any) -> Any:
     return pl.numpy.isnan(x) if pl.numpy.issubdtype(x.dtype, pl.numpy.inexact) else False
 
 
+@of_elements
 def isinf(x: Any) -> Any:
     """Condition for `find`: mask of the elements that are infinite; False for dtypes without infinity.
 
@@ -231,6 +234,7 @@ def exceeds(bound: float) -> Condition:
     Array(True, dtype=bool)
     """
 
+    @of_elements
     def is_beyond(x: Any) -> Any:
         return pl.numpy.abs(x) > bound if pl.numpy.issubdtype(x.dtype, np.number) else False
 

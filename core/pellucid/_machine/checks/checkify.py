@@ -66,7 +66,7 @@ from .check import Check, CheckParams
 from .errors import CheckedCall, Error, ErrorCategory, JaxException, error_of, user_checks
 from .guard import Guard, guard_p
 from .notes import NONE, Checked, CheckSite, FailureNotes, first, nothing
-from .watch import Conditions, Watch, unwatched_equations
+from .watch import Conditions, Watch
 
 Errors = frozenset[ErrorCategory | type[Guard] | Watch | Conditions]
 _GUARDS: Errors = frozenset({Guard})
@@ -173,15 +173,14 @@ def _checked_program(jaxpr: Jaxpr, errors: Errors) -> Checked:
 def _run(notes: FailureNotes, jaxpr: Jaxpr, operands: Operands, errors: Errors) -> Values:
     values: dict[Any, Any] = dict(zip(jaxpr.invars, operands, strict=True))
     conditions = [each for each in errors if isinstance(each, Conditions)]
-    without_watches = frozenset(each for each in errors if not isinstance(each, Watch))
-    unwatched = unwatched_equations(jaxpr)
+    passed_by = {each: each.passes_by(jaxpr) for each in errors if isinstance(each, Watch)}
     with use_facts() as facts:
         for equation in jaxpr.equations:
             facts.enter(equation, Lineage("checkify", (equation,)))
             for each in conditions:
                 each.check(notes, equation, values)
             inputs = [a.val if type(a) is Literal else values[a] for a in equation.operands]
-            categories = without_watches if equation in unwatched else errors
+            categories = errors - {each for each, them in passed_by.items() if equation in them}
             results = _results(notes, equation, inputs, categories)
             values.update(zip(equation.results, results, strict=True))
     return [a.val if type(a) is Literal else values[a] for a in jaxpr.outvars]

@@ -4,12 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
+from weakref import WeakSet
 
 import numpy as np
 
 from pellucid._machine.base import ArgumentTypeError
 from pellucid._machine.higher_order.structured import Structured
-from pellucid._machine.ir import Equation, Jaxpr, Literal, Results, ShapedArray
+from pellucid._machine.ir import (
+    Equation,
+    HigherOrderPrimitive,
+    Jaxpr,
+    Literal,
+    Results,
+    ShapedArray,
+)
+from pellucid._machine.primitives.conversion import convert_element_type_p
 from pellucid._machine.primitives.logical import bitwise_or, ne, select_n_p
 from pellucid._machine.primitives.movement import reshape
 from pellucid._machine.primitives.reduction import reduce_or
@@ -47,6 +56,44 @@ def _unwatched_equations(jaxpr: Jaxpr) -> Iterator[Equation]:
             yield equation
 
 
+def _moved_equations(jaxpr: Jaxpr) -> frozenset[Equation]:
+    """The equations that only move elements of values that are watched in the same program; cached.
+
+    Conversions aren't among them, as an element may become NaN or infinite.
+    """
+    if "moved" not in jaxpr.memo:
+        unwatched = unwatched_equations(jaxpr)
+        watched: set[Any] = set()
+        moved = set()
+        for equation in jaxpr.equations:
+            primitive = equation.primitive
+            # What a program within gives may be what it took, or filled there: it isn't watched once more here.
+            if isinstance(primitive, HigherOrderPrimitive) or equation in unwatched:
+                continue
+            is_moved = (
+                primitive.traits.kind == "movement" and primitive is not convert_element_type_p
+            )
+            if is_moved and equation.operands and watched.issuperset(_variables(equation)):
+                moved.add(equation)
+            watched.update(equation.results)
+        jaxpr.memo["moved"] = frozenset(moved)
+    return jaxpr.memo["moved"]
+
+
+def _variables(equation: Equation) -> Iterator[Any]:
+    """The operands of an equation, with None for the numbers among them."""
+    return (None if type(a) is Literal else a for a in equation.operands)
+
+
+_OF_ELEMENTS: WeakSet[Callable[[Any], Any]] = WeakSet()
+
+
+def of_elements(condition: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """`condition`, which holds of an element wherever it stands: what only moves elements isn't the first to meet it."""
+    _OF_ELEMENTS.add(condition)
+    return condition
+
+
 class ConditionMetError(JaxException):
     """A value satisfied a watched condition."""
 
@@ -65,6 +112,12 @@ class Watch:
 
     def __hash__(self) -> int:
         return hash((type(self), self.condition))
+
+    def passes_by(self, jaxpr: Jaxpr) -> frozenset[Equation]:
+        """The equations of a program that can't be the first whose result satisfies the condition, or don't count."""
+        unwatched = unwatched_equations(jaxpr)
+        is_of_elements = self.condition in _OF_ELEMENTS
+        return unwatched | _moved_equations(jaxpr) if is_of_elements else unwatched
 
     def check(self, notes: FailureNotes, equation: Equation, results: Results) -> None:
         """Record whether a result of `equation` satisfies the condition."""
