@@ -88,14 +88,15 @@ def test_a_profiled_example_ends_as_it_does_without(
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_answering_for_jax_between_cells_changes_nothing(path: Path) -> None:
     source = path.read_text(encoding="utf-8").partition('if __name__ == "__main__":')[0]
+    # Examples define names of their own: `after` is one.
     with kernel() as (_, client):
         run(client, source)
-        assert outcome(client, "before = main(2)") == ("ok", None, 0)
+        assert outcome(client, "before_it = main(2)") == ("ok", None, 0)
         assert outcome(client, "%pellucid as_jax") == ("ok", None, 0)
-        assert outcome(client, "after = main(2)") == ("ok", None, 0)
+        assert outcome(client, "after_it = main(2)") == ("ok", None, 0)
         assert outcome(client, source.replace("pellucid", "jax")) == ("ok", None, 0)
-        assert outcome(client, "answered = main(2)") == ("ok", None, 0)
-        assert run(client, "print(before == after == answered)")["stdout"].strip() == "True"
+        assert outcome(client, "as_jax = main(2)") == ("ok", None, 0)
+        assert run(client, "print(before_it == after_it == as_jax)")["stdout"].strip() == "True"
 
 
 def test_a_cell_that_cannot_run_twice_has_the_profile_of_its_first_run(
