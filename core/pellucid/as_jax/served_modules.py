@@ -82,12 +82,17 @@ def serve(name: str, served: str, after: Callable[[], None] | None = None) -> Mo
 
 def show(module: ModuleType, name: str, after: Callable[[], None] | None = None) -> ModuleSpec:
     """Makes a module, which is called `name`, and the names that it shows, those of `jax`; gives its spec."""
+    if not isinstance(module, DeferredModule):  # whose names are given when it runs
+        relabel(module, name)
+    return _call(module, name, after)
+
+
+def _call(module: ModuleType, name: str, after: Callable[[], None] | None = None) -> ModuleSpec:
+    """Makes a module the one of `jax` that is called `name`; gives its spec."""
     loader = ServingLoader(module, after)
     module.__name__ = name
     module.__spec__ = loader.kept = spec = _spec(module, name, loader)
     module.__package__ = spec.parent
-    if not isinstance(module, DeferredModule):  # whose names are given when it runs
-        relabel(module, name)
     if type(module) is ModuleType:
         module.__class__ = ServedModule
     return spec
@@ -112,15 +117,15 @@ class RelabellingLoader(SourceFileLoader):
 def identify(module: ModuleType) -> None:
     """Relabels a module of pellucid and its definitions.
 
-    A private module is registered under the name that they report. A public one is imported under it when that is asked for; the package
-    itself keeps its name, since `jax` is another module.
+    A private module is registered under the name that they report. A public one shows what it has as its own when it is imported by that;
+    the package itself keeps its name, since `jax` is another module.
     """
     relabel(module)
     shown = as_jax(module.__name__)
     if shown.startswith("jax._src."):
         sys.modules.setdefault(shown, module)
     elif is_public(shown) and shown != "jax":
-        show(module, shown)
+        _call(module, shown)
 
 
 def identify_modules() -> None:
