@@ -247,6 +247,66 @@ def findings() -> Iterator[Row]:
     yield Row("… of what isn't there / first compiled run", absent / compiled, 3, "")
 
 
+def findings_in_small_operations() -> Iterator[Row]:
+    """The search for a NaN in programs of small operations, beside their first compiled run.
+
+    Programs that compile in a tenth of a second take more: a search compiles two or three of their size, reads the
+    file of the lines, and traces with notes.
+    """
+    factor = 1.0
+
+    def steps(c: Any, n: int) -> Any:
+        for k in range(n):
+            c = jnp.sin(c) * factor + 0.001 * k
+        return c
+
+    def spoilt(c: Any, is_bad: Any) -> Any:
+        return c + jnp.log(jnp.where(is_bad, -1.0, 1.0))
+
+    def scanned(n: int, runs: int, bad: int) -> Callable[..., Any]:
+        def body(c: Any, i: Any) -> Any:
+            c = spoilt(steps(c, n), i == bad)
+            return c, c.sum()
+
+        return lambda x: lax.scan(body, x, jnp.arange(runs))
+
+    def repeated(x: Any) -> Any:
+        body = lambda s: (s[0] + 1, spoilt(steps(s[1], 100), s[0] == 30))
+        return lax.while_loop(lambda s: s[0] < 40, body, (0, x))
+
+    def branches(x: Any) -> Any:
+        def body(c: Any, i: Any) -> Any:
+            taken = lambda c: spoilt(steps(c, 50), i == 31)
+            return lax.cond(i % 2 == 1, taken, lambda c: steps(jnp.cos(c), 50), c), None
+
+        return lax.scan(body, x, jnp.arange(40))
+
+    def loss(x: Any) -> Any:
+        c, sums = scanned(100, 40, -1)(x)
+        return (c * jnp.sqrt(x * 0)).sum() + sums.sum()
+
+    loop = scanned(100, 40, 31)
+    programs: dict[str, tuple[Callable[..., Any], Any]] = {
+        "300 operations × 40 iterations": (loop, jnp.ones(8)),
+        "… under vmap": (pl.vmap(scanned(100, 40, 31)), jnp.ones((8, 2))),
+        "… jit of jit": (pl.jit(lambda x: pl.jit(scanned(100, 40, 31))(x)), jnp.ones(8)),
+        "… its gradient": (pl.grad(loss), jnp.ones(8)),
+        "300 operations, no loop": (lambda x: spoilt(steps(x, 100), True), jnp.ones(8)),
+        "300 operations, while_loop of 40": (repeated, jnp.ones(8)),
+        "150 operations in each branch × 40": (branches, jnp.ones(8)),
+        "30 operations × 5,000 iterations": (scanned(10, 5000, 4000), jnp.ones(8)),
+    }
+    for name, (function, x) in programs.items():
+        factor += 0.01  # no program is compiled already, as part of another one
+        start = time.process_time()
+        pl.block_until_ready(pl.jit(lambda x, f=function: f(x))(x))
+        compiled = time.process_time() - start
+        start = time.process_time()
+        assert find(lambda x, f=function: f(x), isnan)(x) is not None
+        found = time.process_time() - start
+        yield Row(f"find, {name} / first run", found / compiled, 3, "")
+
+
 def start_in_a_notebook() -> Iterator[Row]:
     """The start of JupyterLab's debugger in a notebook of 200 cells that have run: the requests of its front end.
 
@@ -295,6 +355,7 @@ def main() -> None:
         jumps,
         conditions,
         findings,
+        findings_in_small_operations,
         start_in_a_notebook,
         cost_without_breakpoints,
     )

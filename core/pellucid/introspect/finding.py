@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
@@ -14,9 +13,12 @@ from pellucid._machine.checks.check import check_p
 from pellucid._machine.checks.checkify import Errors, checked_program
 from pellucid._machine.checks.errors import CheckSite
 from pellucid._machine.checks.watch import FirstNote, Watch, checked_equation, of_elements
+from pellucid._machine.compilation.options import keeps_apart
 from pellucid._machine.ir import ClosedJaxpr, Equation, Jaxpr, Operands, Values
+from pellucid._machine.primitives.assembly import stack
 from pellucid._machine.tracing import type_of
 from pellucid._machine.transforms import stage_open
+from pellucid._machine.xla import flags
 
 from .bodies import bodies_of, programs_within
 from .lineage import origins_of
@@ -33,17 +35,23 @@ from .stepping import (
 )
 from .stretches import Place, Stretch, levels_to, run_stretch, stretch_from
 
-__all__ = [
-    "Match", "check_effects", "first_failure", "first_match", "match_again", "n_operations", "of_elements",
-]  # fmt: skip
+__all__ = ["Match", "check_effects", "first_failure", "first_match", "match_again", "meets", "of_elements"]
 
-MAX_OPERATIONS = 100_000
-"""Maximum number of operations of a run of which each value is tested by itself: that takes some 100 us beyond its work."""
+MAX_RUNS = 300
+"""Maximum number of runs of a loop that are searched by themselves: a program that searches the others compiles as long as that takes."""
+TESTED_TOGETHER = 8
+"""Number of values of one type that one call tests: a program that tested all values of a stretch would compile as long as they do."""
 MAX_RUNS_AGAIN = 100
-"""The same for each equation of a program, in all its runs, if it is searched again: the program that tests all values as one
-is worth its compilation then."""
+"""Number of operations that were searched, for each equation of a program, from which on it first runs as one with a check of each
+value if it is searched again: that program is worth its compilation then."""
+MIN_TESTED_TOGETHER = 32
+"""Minimum number of values of one type in a stretch that are tested together: for fewer the program isn't worth its compilation."""
 MAX_UNOPTIMIZED = 5_000_000
 """Maximum number of elements, for each equation, that a program computes in all its runs where optimizing it takes longer."""
+RUNS_UNKNOWN = 100
+"""Number of runs by which a `while_loop` counts towards the elements that a program computes."""
+MIN_VARIETY = 0.25
+"""Part of a program's equations that differ from all others from which on optimizing it takes longer; equal ones are compiled once."""
 
 
 class Match(NamedTuple):
@@ -84,55 +92,78 @@ def first_match(frame: SteppedFrame, condition: Callable[[Any], Any]) -> Match |
     """The first equation, in a program or the programs within it, with a result for which `condition` has a true
     element.
 
-    `condition` is a traceable function of one array that gives booleans. A program that runs few operations gives all values,
-    stretch by stretch of its equations and run by run of its loops, and each is tested. Others, and those that are searched
-    again, run compiled with a check of each value, once as a whole and once for each program on the way, at all positions of
-    a `shard_map` together; what was compiled serves the next search for the condition.
+    `condition` is a traceable function of one array that gives booleans. Programs give all values, stretch by stretch of the
+    equations and run by run of loops, and each is tested; the runs of a long loop are searched by one program. No operation is
+    compiled into another, so that a value is what the next operation takes, as when each operation is called by itself.
+    A program that calls Python, or runs at the positions of a `shard_map`, runs compiled with a check of each value, once as a
+    whole and once for each program on the way. So does, as a whole, any that is searched again and again. What was compiled
+    serves the next search for the condition.
     Prints and other effects don't happen. Raises: EffectsError for a program that calls Python for values, which would be
     called again.
     """
     check_effects(frame)
     watch = Watch(condition)
-    if frame.positions is not None or not _is_short(frame.jaxpr, watch):
+    if frame.positions is not None or not _is_plain(frame.jaxpr):
         return first_failure(frame, frozenset({watch}))
-    with silence():
+    with silence(), flags.overridden(keeps_apart, True):
+        if _is_searched_again(frame.jaxpr, watch) and not _has_match(frame, watch):
+            return None
         levels = _ByStretch(watch, frame.jaxpr).levels(frame)
     return None if levels is None else Match(*map(list, zip(*levels, strict=True)))
 
 
-def _is_short(jaxpr: Jaxpr, watch: Watch) -> bool:
-    """Whether a run of a program is to be searched one stretch after another, by what runs were before."""
+def _is_plain(jaxpr: Jaxpr) -> bool:
+    """Whether a program, notes aside, neither calls Python nor has effects, and runs at no positions of a mesh; cached."""
+    if "is plain" not in jaxpr.memo:
+        jaxpr.memo["is plain"] = all(map(_is_plain_equation, jaxpr.equations))
+    return jaxpr.memo["is plain"]
+
+
+def _is_plain_equation(equation: Equation) -> bool:
+    slots = slots_of(equation)
+    if is_note(equation):
+        return True
+    if slots is None:
+        return not calls_host(equation) and not equation.effects
+    return not slots.by_position and all(_is_plain(slot.program.jaxpr) for slot in slots.programs)
+
+
+def _is_searched_again(jaxpr: Jaxpr, watch: Watch) -> bool:
+    """Whether a program was searched for a condition before, and is to run as one with a check of each value. Counts the searches."""
     key = "searched operations", watch
     before = jaxpr.memo.get(key, 0)
-    total = jaxpr.memo[key] = before + n_operations(jaxpr)
+    total = jaxpr.memo[key] = before + _n_operations(jaxpr)
     n_equations = sum(len(program.equations) for program in programs_within(jaxpr))
-    again = MAX_RUNS_AGAIN * n_equations
-    return total <= (min(MAX_OPERATIONS, again) if before else MAX_OPERATIONS)
+    return bool(before) and total > MAX_RUNS_AGAIN * n_equations
 
 
-def n_operations(jaxpr: Jaxpr) -> float:
-    """Number of operations that a program runs, without notes; infinite if it is unknown or one calls Python or has an effect.
-
-    A while loop counts as infinitely many.
-    """
-    total = 0.0
+def _n_operations(jaxpr: Jaxpr) -> int:
+    """Number of operations that a program runs, those of all branches included."""
+    total = len(jaxpr.equations)
     for equation in jaxpr.equations:
-        slots = slots_of(equation)
-        if is_note(equation):
-            continue
-        if calls_host(equation) or (slots is None and equation.effects):
-            return math.inf
-        if slots is None:
-            total += 1
-        elif slots.by_position or slots.runs is None:
-            return math.inf
-        else:
-            total += slots.runs * sum(n_operations(slot.program.jaxpr) for slot in slots.programs)
+        if (slots := slots_of(equation)) is not None:
+            total += _runs_of(slots) * sum(
+                _n_operations(slot.program.jaxpr) for slot in slots.programs
+            )
     return total
 
 
+def _runs_of(slots: Any) -> int:
+    """Number of runs of the programs of an equation, an assumed one for a `while_loop`."""
+    return RUNS_UNKNOWN if slots.runs is None else slots.runs
+
+
+def _has_match(frame: SteppedFrame, watch: Watch) -> bool:
+    """Whether a check of each value fails, of the whole program compiled as one."""
+    checked = checked_program(frame.jaxpr, frozenset({watch}))
+    if not checked.sites:
+        return False
+    inputs = [frame.values[v] for v in frame.jaxpr.invars]
+    return bool(np.any(run_at(None, checked.program, inputs, checked.consts)[0]))
+
+
 def _is_quick(jaxpr: Jaxpr) -> bool:
-    """Whether the stretches of a program compute so few elements that it takes longer to optimize them than to run them."""
+    """Whether a program computes so few elements that it takes longer to optimize its stretches than to run them."""
     n_equations, n_elements = _work(jaxpr)
     return n_elements <= n_equations * MAX_UNOPTIMIZED
 
@@ -146,8 +177,19 @@ def _work(jaxpr: Jaxpr) -> tuple[int, float]:
         if slots is not None:
             inner = [_work(slot.program.jaxpr) for slot in slots.programs]
             count += sum(n for n, _ in inner)
-            elements += slots.runs * sum(n for _, n in inner)
+            elements += _runs_of(slots) * sum(n for _, n in inner)
     return count, elements
+
+
+def _is_varied(stretch: Stretch) -> bool:
+    """Whether many equations of a stretch are unlike all others; cached."""
+    jaxpr = stretch.program.jaxpr
+    if "is varied" not in jaxpr.memo:
+        kinds = {
+            (e.primitive, e.params, tuple([a.aval for a in e.operands])) for e in jaxpr.equations
+        }
+        jaxpr.memo["is varied"] = len(kinds) >= MIN_VARIETY * len(jaxpr.equations)
+    return jaxpr.memo["is varied"]
 
 
 _Levels = list[tuple[SteppedFrame, EquationRuns | None, Turn]]
@@ -162,6 +204,11 @@ class _ByStretch:
             each for program in programs_within(jaxpr) for each in watch.passes_by(program)
         )
         self._is_quick = _is_quick(jaxpr)
+        self._n_runs: dict[Equation, int] = {}
+        """The number of runs of each loop that were searched by themselves."""
+        self._known_runs: dict[Equation, int] = {}
+        """The number of runs of each loop in the whole program, as far as equations state it."""
+        self._count_runs(jaxpr, 1)
 
     def levels(self, frame: SteppedFrame) -> _Levels | None:
         """The levels from `frame` to the first match; None if the frame ran to its end without one."""
@@ -169,45 +216,86 @@ class _ByStretch:
         while frame.equation is not None:
             stretch = stretch_from(frame.jaxpr, frame.position)
             if stretch is not None:
-                with self._compilation():
+                with self._compilation(is_varied=_is_varied(stretch)):
                     values = run_stretch(frame, stretch)
                 if (place := self._first(stretch, values)) is not None:
                     return [*here, *levels_to(frame, stretch, place, values)]
                 continue
-            with self._compilation():
-                call = frame.call()
-                turn = None if call is None else call.first()
-            while call is not None and turn is not None:
-                with self._compilation():
+            call = frame.call()
+            if call is not None:
+                for turn in self._turns(call):
                     inner_frame = call.frame(turn)
-                inner = self.levels(inner_frame)
-                if inner is not None:
-                    return [*here, (inner_frame, call, turn), *inner[1:]]
-                with self._compilation():
-                    turn = call.after(turn)
-            with self._compilation():
-                frame.pass_by()
+                    inner = self.levels(inner_frame)
+                    if inner is not None:
+                        return [*here, (inner_frame, call, turn), *inner[1:]]
+            frame.pass_by()
         frame.drop()
         return None
 
-    def _compilation(self) -> contextlib.AbstractContextManager[Any]:
-        """The context in which programs of the user's operations compile."""
-        is_unoptimized = config.disable_most_optimizations
-        return is_unoptimized(True) if self._is_quick else contextlib.nullcontext()
+    def _turns(self, call: EquationRuns) -> Iterator[Turn]:
+        """The turns of a call, in order; of the later runs of a long loop those in which a program finds the condition to hold."""
+        turn = first = call.first()
+        while turn is not None:
+            begins_run = first is not None and turn[0] == first[0]
+            if begins_run and self._is_long(call):
+                yield from self._turns_found(call, turn[1])
+                return
+            yield turn
+            turn = call.after(turn)
+
+    def _turns_found(self, call: EquationRuns, start: int) -> Iterator[Turn]:
+        """The turns from run `start` of a loop on in which a program finds the condition to hold."""
+        turns = _turns(call, frozenset({self._watch}), start)
+        while True:
+            with self._compilation(is_varied=True):
+                turn = next(turns, None)
+            if turn is None:
+                return
+            yield turn
+
+    def _is_long(self, call: EquationRuns) -> bool:
+        """Whether the next runs of a loop are to be searched by one program. Counts those that aren't."""
+        if not call.is_loop:
+            return False
+        searched = self._n_runs[call.equation] = self._n_runs.get(call.equation, 0) + 1
+        return max(searched, self._known_runs.get(call.equation, 0)) > MAX_RUNS
+
+    def _count_runs(self, jaxpr: Jaxpr, around: int) -> None:
+        for equation in jaxpr.equations:
+            slots = slots_of(equation)
+            if slots is not None:
+                runs = around * (slots.runs or 1)
+                self._known_runs[equation] = self._known_runs.get(equation, 0) + runs
+                for slot in slots.programs:
+                    self._count_runs(slot.program.jaxpr, runs)
+
+    def _compilation(self, *, is_varied: bool) -> contextlib.AbstractContextManager[Any]:
+        """The context in which a program compiles, of which many equations are unlike all others if it `is_varied`."""
+        is_unoptimized = self._is_quick and is_varied
+        return (
+            config.disable_most_optimizations(True) if is_unoptimized else contextlib.nullcontext()
+        )
 
     def _first(self, stretch: Stretch, values: dict[Any, Any]) -> Place | None:
         """The first equation of a stretch with a value that satisfies the condition; None if there is none."""
-        flags = [
-            (place, flag)
-            for place in stretch.places
-            if place.equation not in self._passed_by
-            for v in place.results
-            if (flag := self._flag_of(values[v])) is not None
+        # The watched results by type, each with the number of its place.
+        tested: dict[Any, list[tuple[int, Any]]] = {}
+        for number, place in enumerate(stretch.places):
+            if place.equation not in self._passed_by:
+                for v in place.results:
+                    tested.setdefault(type_of(values[v]), []).append((number, values[v]))
+        found: list[tuple[list[int], Any]] = []
+        for aval, rows in tested.items():
+            for chunk in _chunks(rows):
+                made = _flag_program(self._watch, aval, len(chunk))
+                if made is None:
+                    break  # for no value of this type
+                results = run_at(None, made[0], [x for _, x in chunk], made[1])
+                found.append(([number for number, _ in chunk], results[0]))
+        numbers = [
+            own[int(i)] for own, holds in found for i in np.flatnonzero(np.asarray(holds))[:1]
         ]
-        return next((place for place, flag in flags if np.asarray(flag)), None)
-
-    def _flag_of(self, value: Any) -> Any:
-        return _flag_of(self._watch, value)
+        return stretch.places[min(numbers)] if numbers else None
 
 
 def meets(condition: Callable[[Any], Any], value: Any) -> bool:
@@ -216,24 +304,31 @@ def meets(condition: Callable[[Any], Any], value: Any) -> bool:
     shards = () if value.is_fully_addressable else value.addressable_shards
     parts = [shard.data for shard in shards] or [value]
     with silence():
-        return any(np.asarray(flag) for x in parts if (flag := _flag_of(watch, x)) is not None)
+        return any(_meets(watch, x) for x in parts)
 
 
-def _flag_of(watch: Watch, value: Any) -> Any:
-    """Boolean scalar: whether any element of a value satisfies the condition. None if none can."""
-    flag = _flag_program(watch, type_of(value))
-    return None if flag is None else run_at(None, flag[0], [value], flag[1])[0]
+def _meets(watch: Watch, value: Any) -> bool:
+    made = _flag_program(watch, type_of(value), 1)
+    return made is not None and bool(np.asarray(run_at(None, made[0], [value], made[1])[0])[0])
+
+
+def _chunks(rows: Sequence[Any]) -> Iterator[Sequence[Any]]:
+    """The rows of values of a type that are tested together, in order; the last value fills its chunk up."""
+    size = TESTED_TOGETHER if len(rows) >= MIN_TESTED_TOGETHER else 1
+    for start in range(0, len(rows), size):
+        chunk = rows[start : start + size]
+        yield [*chunk, *[chunk[-1]] * (size - len(chunk))]
 
 
 @cached(256)
-def _flag_program(watch: Watch, aval: Any) -> tuple[ClosedJaxpr, Values] | None:
-    """The program of a condition on a value of a type; None where it never holds."""
+def _flag_program(watch: Watch, aval: Any, count: int) -> tuple[ClosedJaxpr, Values] | None:
+    """The program from `count` values of a type to booleans `[count]`: whether a condition holds for them; None where it never does."""
 
-    def run(x: Any) -> Values:
-        flag = watch.holds(x)
-        return [] if flag is None else [flag]
+    def run(*values: Any) -> Values:
+        flags = [flag for x in values if (flag := watch.holds(x)) is not None]
+        return [stack(flags)] if flags else []
 
-    program, consts = stage_open(run, [aval], None)
+    program, consts = stage_open(run, [aval] * count, None)
     return (program, consts) if program.jaxpr.outvars else None
 
 
@@ -304,9 +399,9 @@ def _search(
     return here  # compiled by itself, a value close to the threshold may round to the other side
 
 
-def _turns(call: EquationRuns, errors: Errors) -> Iterator[Turn]:
-    """The turns of a call in which a result may satisfy the condition, in order. One program searches all runs of a
-    loop.
+def _turns(call: EquationRuns, errors: Errors, start: int = 0) -> Iterator[Turn]:
+    """The turns of a call, of a loop those from run `start` on, in which a result may satisfy the condition, in order. One
+    program searches all runs of a loop.
     """
     turn = call.first()
     if not call.is_loop or call.equation.effects:
@@ -319,12 +414,12 @@ def _turns(call: EquationRuns, errors: Errors) -> Iterator[Turn]:
         return errors
 
     search = LoopSearch(("watch", errors), always)
-    number = call.meeting(search, 0)
+    number = call.meeting(search, start)
     while number is not None:
         yield from call.turns_of(number)
         number = call.meeting(search, number + 1)
-    if (last := call.last()) is not None:
-        yield last  # the predicate after the last run
+    if (last := call.last()) is not None and call.is_predicate(last):
+        yield last  # it belongs to no run
 
 
 def _check_of(frame: SteppedFrame, site: CheckSite) -> Equation:

@@ -813,7 +813,11 @@ class EquationRuns:
             numbers = lower + np.flatnonzero(flags)
             numbers = numbers[numbers >= number] if is_forward else numbers[numbers < number]
             if numbers.size:
-                return int(numbers[0 if is_forward else -1])
+                found = int(numbers[0 if is_forward else -1])
+                if self.slots.carries and found not in self._carries:
+                    # The program that searched gives the carry, too: another one would have to be compiled.
+                    self._keep_carry(found, self._run_window(search, lower, found)[1])
+                return found
             number = lower + WINDOW_RUNS if is_forward else lower
         return None
 
@@ -821,17 +825,21 @@ class EquationRuns:
         """For each run of a window, whether a condition holds at any position of a `shard_map`."""
         key = search.key, lower
         if key not in self._flags:
-            bounds = [np.int32(lower), np.int32(upper)]
-            carry = self.carry(lower) if self.slots.carries else []
-            inputs = [*search.values, *self._inputs(carry)]
-            # The program returns a flag per run of the window, then the carry after the window.
-            flags, *carry = self._run(self._loop.searching(search), bounds, inputs)
+            flags, carry = self._run_window(search, lower, upper)
             # One row per position of a `shard_map`. The last window has flags for runs that don't occur.
             rows: Any = np.reshape(np.asarray(flags), (-1, WINDOW_RUNS))
             self._flags[key] = np.any(rows[:, : upper - lower], axis=0)
             if self.slots.carries and upper not in self._carries:
                 self._keep_carry(upper, carry)
         return self._flags[key]
+
+    def _run_window(self, search: LoopSearch, lower: int, upper: int) -> tuple[Any, Values]:
+        """(a flag for each run of a window, carry after the runs from `lower` to before `upper`)."""
+        bounds = [np.int32(lower), np.int32(upper)]
+        carry = self.carry(lower) if self.slots.carries else []
+        inputs = [*search.values, *self._inputs(carry)]
+        flags, *carry = self._run(self._loop.searching(search), bounds, inputs)
+        return flags, carry
 
     @property
     def n_edits(self) -> int:

@@ -1107,7 +1107,9 @@ class DebugSession:
         """
         frame, equation, values = self._stepper.top.frame, self.equation, []
         results = [*equation.results]
-        frame.move(frame.position + 1)
+        # A search knows them; to move on, all that is used later would be computed.
+        is_known = all(v in frame.values for v in results)
+        frame.move(frame.position + (not is_known))
         number, elements = 0, np.zeros((0, 0), np.int64)
         for position in self.positions() or [None]:
             self.position = position and position.index
@@ -1118,7 +1120,7 @@ class DebugSession:
             if holding:
                 number, elements = holding[0][0], np.argwhere(holding[0][1])
                 break
-        frame.move(frame.position - 1)
+        frame.move(frame.position - (not is_known))
         if len(elements):
             self.lanes = lanes_at(frame.jaxpr, equation, results[number], elements[0])
         return values, number, elements

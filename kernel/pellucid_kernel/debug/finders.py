@@ -162,7 +162,7 @@ def find(function: Callable[..., Any], condition: Condition) -> Callable[..., Fi
     there is none.
 
     The search includes operations within jit, branches, derivatives, and each iteration of loops; the call runs
-    compiled. `condition` is `isnan`, `isinf`, `exceeds(bound)`, or a traceable function of one array that returns
+    compiled, and rounds as its operations do when called by themselves. `condition` is `isnan`, `isinf`, `exceeds(bound)`, or a traceable function of one array that returns
     booleans. Raises: EffectsError for a function with callbacks that return values.
 
     >>> finding = find(pl.grad(lambda x: pl.numpy.sqrt(x * 0.0)), isnan)(1.0)

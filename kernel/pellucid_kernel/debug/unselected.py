@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import pellucid as pl
-from pellucid.introspect.evaluation import Evaluation, evaluate_program
+from pellucid.introspect.evaluation import Evaluation
 from pellucid.introspect.traps import without_traps
 
 CURE = "comes of what wasn't selected: under `pl.masked_gradients()` it is finite"
@@ -33,22 +33,20 @@ def _is_cured(
     jaxpr = program.jaxpr if run is None else run.jaxpr
     if pl.config.jax_masked_gradients or jaxpr.effects:
         return [False] * len(jaxpr.outvars)
-    leaves = [*map(pl.numpy.asarray, pl.tree.leaves((args, kwargs)))]
-    if run is None:
-        run = evaluate_program(program, leaves, is_compiled=True)
-    plain = [_is_faulty(x) for x in _results(run)]
+    plain = [
+        _is_faulty(np.asarray(x))
+        for x in (_results(function, args, kwargs) if run is None else map(run.read, jaxpr.outvars))
+    ]
     if not any(map(np.any, plain)):
         return [False] * len(plain)
     with pl.masked_gradients():
-        program = pl.make_jaxpr(lambda *xs, **ys: function(*xs, **ys))(*args, **kwargs)
-        masked = [
-            _is_faulty(x) for x in _results(evaluate_program(program, leaves, is_compiled=True))
-        ]
+        masked = [_is_faulty(np.asarray(x)) for x in _results(function, args, kwargs)]
     return [bool(np.any(a) and not np.any(a & b)) for a, b in zip(plain, masked, strict=True)]
 
 
-def _results(run: Evaluation) -> Sequence[Any]:
-    return [np.asarray(run.read(a)) for a in run.jaxpr.outvars]
+def _results(function: Callable[..., Any], args: Any, kwargs: Any) -> list[Any]:
+    """The results of a call that is compiled as a whole."""
+    return pl.tree.leaves(pl.jit(lambda *xs, **ys: function(*xs, **ys))(*args, **kwargs))
 
 
 def _is_faulty(x: Any) -> Any:

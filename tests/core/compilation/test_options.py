@@ -7,7 +7,8 @@ import pellucid as pl
 from pellucid import lax
 from pellucid._machine.base import config
 from pellucid._machine.base.errors import ConfigError
-from pellucid._machine.compilation.options import overrides
+from pellucid._machine.compilation.options import keeps_apart, overrides
+from pellucid._machine.xla import flags
 
 YNNPACK = "xla_cpu_experimental_ynn_fusion_type"
 
@@ -20,7 +21,24 @@ def test_programs_of_many_calls_keep_them():
 
 
 def test_other_platforms_decide_themselves():
-    assert not overrides((), "cuda", calls=12, largest_contraction=8)
+    with flags.overridden(keeps_apart, True):
+        assert not overrides((), "cuda", calls=12, largest_contraction=8)
+
+
+def test_operations_are_kept_apart_also_where_calls_are_kept():
+    with flags.overridden(keeps_apart, True):
+        assert dict(overrides((), "cpu", 3, 0))["xla_disable_hlo_passes"] == "fusion,call-inliner"
+
+        @pl.jit
+        def scaled(x):
+            return x * 2.0 + 1.0
+
+        function = lambda x: scaled(x) + scaled(x * 3) + scaled(x * 5)
+        text = pl.jit(function).lower(np.ones(4, np.float32)).compile().as_text()
+    # Each kernel has one operation; the function is still called.
+    assert " call(" in text
+    for body in text.split("\n\n"):
+        assert body.count(" multiply(") + body.count(" add(") <= 1 or "fused" not in body
 
 
 @pytest.mark.parametrize(("products", "chosen"), [(0, False), (2**20, True), (2**20 + 1, False)])

@@ -732,13 +732,13 @@ def shrinking(x):
 LOG = shrinking.__code__.co_firstlineno + 2
 
 
-@pytest.mark.parametrize("by_stretch", [True, False])
+@pytest.mark.parametrize("by_turn", [True, False])
 @pytest.mark.parametrize(
     "transform", [lambda f: f, pl.jit, pl.grad, lambda f: pl.jit(pl.value_and_grad(f))]
 )
-def test_the_first_nan_is_found_in_its_iteration(transform, by_stretch, monkeypatch) -> None:
-    if not by_stretch:
-        monkeypatch.setattr(finding_module, "MAX_OPERATIONS", 0)
+def test_the_first_nan_is_found_in_its_iteration(transform, by_turn, monkeypatch) -> None:
+    if not by_turn:
+        monkeypatch.setattr(finding_module, "MAX_RUNS", 0)
     finding = find(transform(shrinking), isnan)(jnp.array([8.5, 6.5, 30.0]))
     assert (finding.primitive, finding.line, finding.iterations) == ("log", LOG, [7])
     np.testing.assert_array_equal(finding.elements, [[1]])

@@ -9,10 +9,12 @@ import numpy as np
 
 from pellucid._machine.ir import ClosedJaxpr, Lineage, Operands, Results, Values
 from pellucid._machine.primitives.arithmetic import add
+from pellucid._machine.primitives.assembly import stack
 from pellucid._machine.primitives.conversion import stop_gradient
 from pellucid._machine.primitives.creation import zeros
 from pellucid._machine.primitives.logical import bitwise_and, eq, gt, ne, select_n
 from pellucid._machine.primitives.movement import broadcast_in_dim
+from pellucid._machine.primitives.reduction import argmax, reduce_or
 from pellucid._machine.tracing import context, type_of, use_lineage
 
 from .errors import CheckSite
@@ -46,17 +48,26 @@ class FailureNotes:
         self.code: Any = NONE
         self.values: Values = []
         self.sites: list[CheckSite] = []
+        self._flags: Values = []
+        """Whether each of the last sites, which have no values, has failed, as far as the code doesn't say it yet."""
 
     def add(self, site: CheckSite, has_failed: Any, values: Operands = ()) -> None:
         """Adds a site, which fails if the boolean scalar `has_failed` is true."""
+        self._note_flags()
         self.sites.append(site)
         self.values += map(stop_gradient, values)
         self._note(has_failed, np.int32(len(self.sites)))
+
+    def watch(self, site: CheckSite, has_failed: Any) -> None:
+        """Adds a site without values; a few operations compute the code of all that follow each other."""
+        self.sites.append(site)
+        self._flags.append(has_failed)
 
     def merge(self, sites: Sequence[CheckSite], notes: Results) -> None:
         """Adds the `sites` of an inner program, which returned these `notes`."""
         if not sites:
             return
+        self._note_flags()
         code, *values = notes
         offset = np.int32(len(self.sites))
         self.sites += sites
@@ -65,8 +76,20 @@ class FailureNotes:
 
     def skip(self, sites: Sequence[CheckSite]) -> None:
         """Adds the `sites` of an inner program that didn't run."""
+        self._note_flags()
         self.sites += sites
         self.values += nothing(sites)[1:]
+
+    def _note_flags(self) -> None:
+        """Make the failures of the last sites part of the code."""
+        holds, self._flags = self._flags, []
+        before = np.int32(len(self.sites) - len(holds))
+        if len(holds) == 1:
+            self._note(holds[0], add(before, np.int32(1)))
+        elif holds:
+            together = stack(holds)
+            number = argmax(together, 0, np.dtype(np.int32))
+            self._note(reduce_or(together, (0,)), add(number, add(before, np.int32(1))))
 
     def _note(self, has_failed: Any, code: Any) -> None:
         origins = () if context.lineage is None else context.lineage.origins
@@ -79,6 +102,7 @@ class FailureNotes:
 
     def results(self) -> Values:
         """The notes as results of the rewritten program."""
+        self._note_flags()
         return [self.code, *self.values]
 
 

@@ -127,7 +127,11 @@ class Watch:
         total = holds[0]
         for flag in holds[1:]:
             total = bitwise_or(total, flag)
-        notes.add(_site(equation), total)
+        self.note(notes, _site(equation), total)
+
+    def note(self, notes: FailureNotes, site: CheckSite, holds: Any) -> None:
+        """Record that a result satisfies the condition where `holds` is true."""
+        notes.watch(site, holds)
 
     def holds(self, x: Any) -> Any:
         """Whether any element of `x` satisfies the condition; None if that is known to be false, or `x` isn't an array."""
@@ -158,6 +162,10 @@ class FirstNote(Watch):
         """Record whether `equation` computes the code of a failure."""
         if equation.primitive is select_n_p and checked_equation(equation) is not None:
             super().check(notes, equation, results)
+
+    def note(self, notes: FailureNotes, site: CheckSite, holds: Any) -> None:
+        """Record the failure by equations of its own, from whose lineage it is found."""
+        notes.add(site, holds)
 
 
 def _is_failure(code: Any) -> Any:

@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from pellucid._machine.base import ArgumentTypeError, CompilerOptionError, config
+from pellucid._machine.xla import flags
 from pellucid._machine.xla.compile import FDO_PROFILE, flag_names, jaxlib_version
 
 _MIN_KEPT_CALLS = 3
@@ -21,6 +22,13 @@ faster at any size.
 _YNNPACK_WITHOUT_CONTRACTIONS = (
     "LIBRARY_FUSION_TYPE_REDUCE,LIBRARY_FUSION_TYPE_INDIVIDUAL_CONVOLUTION"
 )
+
+keeps_apart = flags.RareFlag("pellucid_keeps_operations_apart", False, in_trace_key=True)
+"""Whether programs that this thread compiles for CPUs compute each operation by a kernel of its own.
+
+XLA would compute operations that are between two results within the kernel of each result that depends on them: where all
+values are results, that takes time quadratic in their number to compile.
+"""
 
 HAS_OLD_EMITTERS = jaxlib_version.startswith("0.10.")
 """Whether XLA still has other emitters of fusions for CPUs, and the option by which they are chosen: jaxlib 0.11 has neither."""
@@ -84,10 +92,13 @@ def overrides(
     says that nothing but the time to compile counts (`lowering/brief_programs.py`), which the old emitters shorten.
     """
     chosen = {}
+    disabled = ["fusion"] if platform == "cpu" and keeps_apart.value else []
     if platform == "cpu" and calls >= _MIN_KEPT_CALLS:
-        chosen["xla_disable_hlo_passes"] = "call-inliner"
+        disabled.append("call-inliner")
         # With this preset, most passes process a shared function once instead of once per call.
         chosen["xla_cpu_opt_preset"] = "CPU_OPT_PRESET_FAST_COMPILE"
+    if disabled:
+        chosen["xla_disable_hlo_passes"] = ",".join(disabled)
     if platform == "cpu" and 0 < largest_contraction <= _MAX_SMALL_CONTRACTION:
         chosen["xla_cpu_experimental_ynn_fusion_type"] = _YNNPACK_WITHOUT_CONTRACTIONS
     if platform == "cpu" and is_brief and HAS_OLD_EMITTERS:
