@@ -35,7 +35,15 @@ from .stepping import (
 )
 from .stretches import Place, Stretch, levels_to, run_stretch, stretch_from
 
-__all__ = ["Match", "check_effects", "first_failure", "first_match", "match_again", "meets", "of_elements"]
+__all__ = [
+    "Match",
+    "check_effects",
+    "first_failure",
+    "first_match",
+    "match_again",
+    "meets",
+    "of_elements",
+]
 
 MAX_RUNS = 300
 """Maximum number of runs of a loop that are searched by themselves: a program that searches the others compiles as long as that takes."""
