@@ -37,7 +37,7 @@ _UNRECORDABLE = frozenset("#,=")
 class LineMarks(Observer):
     """Marks the user lines that a thread runs between `begin` and `end`: one span per line, until the next line begins.
 
-    What a backward pass runs eagerly is marked by the lines of the equations that it transposes.
+    What a backward pass runs eagerly is marked by the lines of the equations that it transposes, or by those of the user's rule.
 
     >>> marks = LineMarks()
     >>> marks.begin()
@@ -111,7 +111,10 @@ class LineMarks(Observer):
         return self._line
 
     def _mark(self, frame: FrameType | None) -> None:
-        name = None if frame is None else self._name(frame.f_code, frame.f_lineno)
+        name = None
+        if frame is not None:
+            is_backward = recording.is_in_backward_pass()
+            name = self._name(frame.f_code, frame.f_lineno, is_backward=is_backward)
         self._line_name = name
         self._open(name)
 

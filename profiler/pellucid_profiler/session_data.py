@@ -99,8 +99,8 @@ class SessionData:
         return [*unique], numbers
 
     def _calling_lines(self) -> Column:
-        """For each operation of a program without lines, the index of the name of the line mark around its call, or
-        `ABSENT`.
+        """For each operation, the index of the name of the line mark around its call, or `ABSENT`; of those of programs that have
+        lines only for the marks of backward passes.
         """
         ops = self.operations
         called_by = line_of_calls(self.names, self.spans, self.calls)
@@ -113,7 +113,9 @@ class SessionData:
         within = line_within_calls(self.names, self.spans, ops, modules)
         lines = np.where(lines == ABSENT, within, lines)
         eager = [number for number, program in self.programs.items() if not any(program.places())]
-        return np.where(np.isin(ops.program, eager), lines, ABSENT)
+        backward = [i for i, name in enumerate(self.names) if is_backward_mark(name)]
+        counts = np.isin(ops.program, eager) | np.isin(lines, backward)
+        return np.where(counts, lines, ABSENT)
 
     def _info(self, program: int, instruction: int, line: int) -> InstructionInfo:
         name = self.names[instruction]
@@ -121,7 +123,9 @@ class SessionData:
         if line == ABSENT:
             return info
         mark = self.names[line]
-        return info.of_line(marked_place(mark), is_backward=is_backward_mark(mark))
+        has_lines = any(self.programs[program].places())
+        place = None if has_lines else marked_place(mark)
+        return info.of_call(place, is_backward=is_backward_mark(mark))
 
     @cached_property
     def seconds_of_operation(self) -> npt.NDArray[np.float64]:

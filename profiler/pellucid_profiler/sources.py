@@ -112,16 +112,17 @@ class InstructionInfo(NamedTuple):
             "callback" in share.operation for share in self.shares
         )
 
-    def of_line(self, place: SourceLine, *, is_backward: bool = False) -> InstructionInfo:
-        """This instruction with its time attributed to the line `place`, which called it eagerly, or whose backward pass did."""
+    def of_call(self, place: SourceLine | None, *, is_backward: bool) -> InstructionInfo:
+        """This instruction as that of a call at a line, `place`, or of its backward pass; if `place` is None it keeps its own lines."""
         shares = self.shares or [Share(None, "", "", None, 1.0)]
         placed = [
             share._replace(
-                place=place, scope=f"transpose({share.scope})" if is_backward else share.scope
+                place=place or share.place,
+                scope=f"transpose({share.scope})" if is_backward else share.scope,
             )
             for share in shares
         ]
-        return self._replace(shares=placed, attribution="own")
+        return self._replace(shares=placed, attribution="own" if place else self.attribution)
 
 
 class UnevenConstraint(NamedTuple):

@@ -258,6 +258,45 @@ def test_what_an_eager_backward_pass_runs_counts_for_the_lines_that_it_transpose
     assert rows.keys() <= {line(loss, 1), line(loss, 2), None}
 
 
+def _backward_rule(residual, cotangent):
+    return (residual * cotangent,)
+
+
+def _squared(x):
+    y = x * x
+    return jnp.sin(y).sum()
+
+
+def _differentiated(through: str):
+    """A function of a square matrix that has a gradient, and the line of which the backward pass is to be found."""
+    if through == "vmap":
+        return pl.vmap(pl.grad(_squared)), line(_squared, 1)
+    if through == "grad of grad":
+        inner_gradient = lambda x: (pl.grad(_squared)(x) ** 2).sum()
+        return pl.grad(inner_gradient), line(_squared, 1)
+    if through == "custom_vjp":
+        ruled = pl.custom_vjp(jnp.sin)
+        ruled.defvjp(lambda x: (jnp.sin(x), jnp.cos(x)), _backward_rule)
+        return pl.grad(lambda x: ruled(x).sum()), line(_backward_rule, 1)
+    whole = {"jit": pl.jit, "checkpoint": pl.checkpoint}[through](eager)
+    return pl.grad(lambda x: whole(x).sum()), line(inner, 1)
+
+
+@pytest.mark.parametrize("through", ["jit", "checkpoint", "custom_vjp", "vmap", "grad of grad"])
+def test_backward_passes_through_transforms_count_as_such(through: str) -> None:
+    x = jnp.full((64, 64), 1 / 64)
+    gradient, place = _differentiated(through)
+    gradient(x)
+    with profile(lines=True) as recorded:
+        gradient(x)
+    row = next(row for row in recorded.lines if row.place == place)
+    assert row.backward_seconds > 0
+    if through == "custom_vjp":
+        assert row.forward_seconds == 0
+    else:
+        assert row.forward_seconds > 0
+
+
 def test_lines_are_not_marked_under_a_debugger() -> None:
     sys.settrace(lambda *_: None)
     try:

@@ -70,6 +70,12 @@ def line_of(equation: Any) -> tuple[CodeType, int] | None:
     return (places[0][0], location_of(*places[0])[0]) if places else None
 
 
+def is_in_backward_pass() -> bool:
+    """Whether this thread runs what a transposition calls, such as the rule of a `custom_vjp`."""
+    lineage = context.lineage
+    return lineage is not None and lineage.transformation == "transpose"
+
+
 DRAINING = "pellucid_draining"
 """Name of the function that `wait_for_devices` calls, and of the span during which it waits."""
 _MAX_PROGRAMS_IN_FLIGHT = 32

@@ -206,13 +206,23 @@ class use_facts:
             self.scope, outer = scope, self.outer[0]
             self.joined = outer if scope is None else scope.on(outer)
         context.scope, context.source, context.lineage = self.joined, equation.source, lineage
-        if on.equation_entered and context.trace.is_eager:
+        if on.equation_entered and _runs_at_once():
             publish(EquationEntered(equation, lineage.transformation))
 
     def __exit__(self, *exception: object) -> None:
         context.scope, context.source, context.lineage = self.outer
-        if on.equation_entered and context.trace.is_eager:
+        if on.equation_entered and _runs_at_once():
             publish(EquationEntered(None, ""))
+
+
+def _runs_at_once() -> bool:
+    """Whether the current trace computes, also for transforms around it, instead of staging."""
+    trace = context.trace
+    while not trace.is_eager:
+        trace = getattr(trace, "parent", None)
+        if trace is None:
+            return False
+    return True
 
 
 @contextlib.contextmanager
