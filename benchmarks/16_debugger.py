@@ -341,7 +341,7 @@ def cost_without_breakpoints() -> Iterator[Row]:
         off = per_call(lambda: function(x))
         run_programs_by(runner)
         on = per_call(lambda: function(x))
-        run_programs_by(None)
+        run_programs_by(None, runner)
         ratios.append(on / off)
     yield Row("a call with the debugger on / off", statistics.median(ratios), 1.1, "")
 

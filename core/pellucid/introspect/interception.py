@@ -31,6 +31,8 @@ __all__ = [
 ]
 
 _lock = threading.Lock()
+_runners: list[Runner] = []
+"""Those that were added and haven't left, the one that runs last."""
 
 
 def is_called_by_program() -> bool:
@@ -41,18 +43,20 @@ def is_called_by_program() -> bool:
     return is_internal_file(frame.f_code.co_filename)
 
 
-def run_programs_by(runner: Runner | None) -> Runner | None:
+def run_programs_by(runner: Runner | None, instead_of: Runner | None = None) -> None:
     """Make `runner` run each call of a jitted function of the user, and each loop, branch or call that is run eagerly, and look at
     all other operations that run eagerly if it has a `look`.
 
-    None removes the runner. Nothing is compiled again. Returns the runner that did so before.
+    It takes the place of `instead_of`, which None leaves empty. Of several runners the last one that was added runs; when it
+    leaves, the one before it does so again. Nothing is compiled again.
 
     Calls that it declines return to the C++ path, which doesn't ask again: call this again when it would accept others.
     """
     with _lock:
-        previous, interception.runner = interception.runner, runner
+        place = next((i for i, each in enumerate(_runners) if each is instead_of), len(_runners))
+        _runners[place : place + 1] = [] if runner is None else [runner]
+        interception.runner = _runners[-1] if _runners else None
         clear_all_entries()
-    return previous
 
 
 def keep_calls() -> None:

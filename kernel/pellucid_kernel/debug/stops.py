@@ -149,6 +149,7 @@ class Stops:
         self._entering: set[int] = set()
         """Identifiers of threads that stop in the next program they run."""
         self._is_ended = False
+        self._runner: Runner | None = None
 
     # Requests -----------------------------------------------------------------------------------------------
 
@@ -163,7 +164,7 @@ class Stops:
         stops_in_trace = self._breakpoints.settings.stops_in_trace
         tracing = contextlib.nullcontext if stops_in_trace else _watch_lines
         look = self.look if self._breakpoints.watched else None
-        run_programs_by(Runner(self.run, tracing, look))
+        self._install(Runner(self.run, tracing, look))
 
     def begin_cell(self) -> None:
         """Makes values that stops have shown before stop again."""
@@ -182,7 +183,11 @@ class Stops:
         """Lets everything run to its end without stops."""
         self._is_ended = True
         self._entering.clear()
-        run_programs_by(None)
+        self._install(None)
+
+    def _install(self, runner: Runner | None) -> None:
+        previous, self._runner = self._runner, runner
+        run_programs_by(runner, previous)
 
     def resolve(self) -> list[dict[str, Any]]:
         """The breakpoints as the debug protocol's responses have them: the line where each stops, or why it doesn't."""

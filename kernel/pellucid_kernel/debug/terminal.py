@@ -15,7 +15,7 @@ from types import FrameType
 from typing import IO, Any
 
 from pellucid.introspect.errors import PellucidError
-from pellucid.introspect.interception import prompt_streams, run_programs_by
+from pellucid.introspect.interception import prompt_streams
 from pellucid.introspect.stepping import listing
 from pellucid_kernel.debug.breakpoints import Breakpoints
 from pellucid_kernel.debug.debug_session import DebugSession, StackFrame
@@ -382,26 +382,26 @@ def watch(
         breakpoints.watched = condition
     else:
         breakpoints.watched = stops.watches.name(condition)
-    previous = run_programs_by(None)
     stops.update()
     try:
         yield
     finally:
         stops.end()
-        run_programs_by(previous)
 
 
 def _open_pdb(
-    frame: FrameType, stdin: IO[str] | None, stdout: IO[str] | None, *, into: bool
+    line_of: FrameType, stdin: IO[str] | None, stdout: IO[str] | None, *, into: bool
 ) -> None:
-    """Opens Python's debugger at the next line of a frame, or of what it calls before; not in this package."""
-    debugger = pdb.Pdb(stdin=stdin, stdout=stdout, skip=["pellucid.*", "pellucid_kernel.*"])
+    """Opens Python's debugger at the next line of `line_of`, or of what it calls before; not in this package."""
+    debugger = pdb.Pdb(
+        stdin=stdin, stdout=stdout, skip=["pellucid.*", "pellucid_kernel.*", "contextlib"]
+    )
     debugger.reset()
-    around: FrameType | None = frame
-    while around is not None:
-        around.f_trace = debugger.trace_dispatch
-        debugger.botframe = around
-        around = around.f_back
+    frame: FrameType | None = line_of
+    while frame is not None:
+        frame.f_trace = debugger.trace_dispatch
+        debugger.botframe = frame
+        frame = frame.f_back
     if into:
         debugger.set_step()
     else:

@@ -913,13 +913,12 @@ def test_operands_are_taken_where_in_shardings_bring_them() -> None:
     sharding = pl.NamedSharding(mesh, pl.P("x"))
     doubled = pl.jit(lambda x, y: x * 2 + y, in_shardings=(sharding, None))
     operands = []
-    run_programs_by(
-        Runner(lambda call: operands.append(call.placed_operands()), contextlib.nullcontext)
-    )
+    runner = Runner(lambda call: operands.append(call.placed_operands()), contextlib.nullcontext)
+    run_programs_by(runner)
     try:
         doubled(np.arange(16.0, dtype=np.float32), 1.0)
     finally:
-        run_programs_by(None)
+        run_programs_by(None, runner)
     [[x, y]] = operands
     assert x.sharding == sharding
     np.testing.assert_array_equal(x, np.arange(16.0))

@@ -106,6 +106,22 @@ def test_a_watch_within_another_ends_with_its_block() -> None:
     assert "`divide` gives a value with infinity" in out.getvalue()
 
 
+def test_watches_end_in_any_order() -> None:
+    """As those of threads, and of generators, do."""
+    first_out, second_out = io.StringIO(), io.StringIO()
+    first = pl.debugger.watch("isnan", stdin=io.StringIO("c\n"), stdout=first_out)
+    second = pl.debugger.watch("isinf", stdin=io.StringIO("c\n"), stdout=second_out)
+    first.__enter__()
+    second.__enter__()
+    first.__exit__(None, None, None)
+    1 / jnp.zeros(())
+    scale(X)
+    second.__exit__(None, None, None)
+    assert "`divide` gives a value with infinity" in second_out.getvalue()
+    assert not first_out.getvalue()
+    assert interception.runner is None
+
+
 def test_what_is_no_condition_is_refused() -> None:
     with pytest.raises(SyntaxError), pl.debugger.watch("x >"):
         pass
