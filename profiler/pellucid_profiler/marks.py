@@ -88,7 +88,7 @@ class LineMarks(Observer):
     def equation_entered(self, event: EquationEntered, /) -> None:
         if event.thread != self._thread:
             return
-        place = None if event.equation is None else recording.line_of(event.equation)
+        place = None if event.source is None else recording.line_of(event.source)
         if place is None:
             self._open(self._line_name)
         else:

@@ -11,6 +11,7 @@ import pytest
 import pellucid as pl
 from pellucid import numpy as jnp
 from pellucid._machine.base.errors import ArgumentValueError, UnsupportedError
+from pellucid.events import EquationEntered, Observer, add_observer, remove_observer
 from pellucid.profiler import Session, load, profile
 from pellucid_profiler.calls import function_name
 from pellucid_profiler.report import report
@@ -262,6 +263,10 @@ def _backward_rule(residual, cotangent):
     return (residual * cotangent,)
 
 
+def _doubled(x):
+    return x * 2
+
+
 def _squared(x):
     y = x * x
     return jnp.sin(y).sum()
@@ -278,11 +283,15 @@ def _differentiated(through: str):
         ruled = pl.custom_vjp(jnp.sin)
         ruled.defvjp(lambda x: (jnp.sin(x), jnp.cos(x)), _backward_rule)
         return pl.grad(lambda x: ruled(x).sum()), line(_backward_rule, 1)
+    if through == "cond":
+        return pl.grad(lambda x: pl.lax.cond(True, _doubled, jnp.sin, x).sum()), line(_doubled, 1)
     whole = {"jit": pl.jit, "checkpoint": pl.checkpoint}[through](eager)
     return pl.grad(lambda x: whole(x).sum()), line(inner, 1)
 
 
-@pytest.mark.parametrize("through", ["jit", "checkpoint", "custom_vjp", "vmap", "grad of grad"])
+@pytest.mark.parametrize(
+    "through", ["jit", "checkpoint", "cond", "custom_vjp", "vmap", "grad of grad"]
+)
 def test_backward_passes_through_transforms_count_as_such(through: str) -> None:
     x = jnp.full((64, 64), 1 / 64)
     gradient, place = _differentiated(through)
@@ -295,6 +304,26 @@ def test_backward_passes_through_transforms_count_as_such(through: str) -> None:
         assert row.forward_seconds == 0
     else:
         assert row.forward_seconds > 0
+
+
+def test_what_a_backward_pass_runs_within_leaves_only_its_own_program() -> None:
+    entered = []
+
+    class Seen(Observer):
+        def equation_entered(self, event: EquationEntered, /) -> None:
+            entered.append((event.transformation, event.source is not None))
+
+    observer = Seen()
+    gradient = pl.grad(lambda x: pl.lax.cond(True, _doubled, jnp.sin, x).sum())
+    add_observer(observer)
+    try:
+        gradient(jnp.ones(3))
+    finally:
+        remove_observer(observer)
+    first = entered.index(("transpose", True))
+    assert len(entered) > first + 4
+    assert set(entered[first:-1]) == {("transpose", True)}
+    assert not entered[-1][1]
 
 
 def test_lines_are_not_marked_under_a_debugger() -> None:

@@ -64,9 +64,9 @@ def wait_for_devices() -> list[Any]:
         return [device for device in devices if not _drain(device)]
 
 
-def line_of(equation: Any) -> tuple[CodeType, int] | None:
-    """The code and the line of the user that made an equation; None if there is none."""
-    places = user_places(equation.source)
+def line_of(source: Any) -> tuple[CodeType, int] | None:
+    """The code and the line of the user at which an equation was made that has a source; None if there is none."""
+    places = user_places(source)
     return (places[0][0], location_of(*places[0])[0]) if places else None
 
 

@@ -108,11 +108,11 @@ class EquationStaged(Event):
 class EquationEntered(Event):
     """The operations that run from here on are made of an equation, by a transformation that goes through a program.
 
-    Frequent: published only if an observer requests it, and where the operations run at once. `equation` is None where the
-    transformation leaves the program.
+    Frequent: published only if an observer requests it, and where the operations run at once. `source` is where the equation was
+    made; None, with no transformation, where the outermost transformation leaves its program.
     """
 
-    equation: Any
+    source: Any
     transformation: str
 
 

@@ -207,12 +207,13 @@ class use_facts:
             self.joined = outer if scope is None else scope.on(outer)
         context.scope, context.source, context.lineage = self.joined, equation.source, lineage
         if on.equation_entered and _runs_at_once():
-            publish(EquationEntered(equation, lineage.transformation))
+            publish(EquationEntered(equation.source, lineage.transformation))
 
     def __exit__(self, *exception: object) -> None:
         context.scope, context.source, context.lineage = self.outer
         if on.equation_entered and _runs_at_once():
-            publish(EquationEntered(None, ""))
+            _, source, lineage = self.outer
+            publish(EquationEntered(source, "" if lineage is None else lineage.transformation))
 
 
 def _runs_at_once() -> bool:
