@@ -390,18 +390,18 @@ def watch(
 
 
 def _open_pdb(
-    line_of: FrameType, stdin: IO[str] | None, stdout: IO[str] | None, *, into: bool
+    frame: FrameType, stdin: IO[str] | None, stdout: IO[str] | None, *, into: bool
 ) -> None:
-    """Opens Python's debugger at the next line of `line_of`, or of what it calls before; not in this package."""
+    """Opens Python's debugger at the next line of a frame, or of what it calls before; not in this package."""
     debugger = pdb.Pdb(
         stdin=stdin, stdout=stdout, skip=["pellucid.*", "pellucid_kernel.*", "contextlib"]
     )
     debugger.reset()
-    frame: FrameType | None = line_of
-    while frame is not None:
-        frame.f_trace = debugger.trace_dispatch
-        debugger.botframe = frame
-        frame = frame.f_back
+    around: FrameType | None = frame
+    while around is not None:
+        around.f_trace = debugger.trace_dispatch
+        debugger.botframe = around
+        around = around.f_back
     if into:
         debugger.set_step()
     else:

@@ -266,13 +266,14 @@ MOVED = {
 }
 
 
-@pytest.mark.parametrize("max_operations", [0, 100_000], ids=["whole", "by stretch"])
+@pytest.mark.parametrize("is_whole", [True, False], ids=["whole", "by stretch"])
 @pytest.mark.parametrize("name", MOVED)
 def test_numbers_that_a_program_fills_arrays_with_stop_nothing_where_they_are_moved(
-    name: str, max_operations: int, monkeypatch
+    name: str, is_whole: bool, monkeypatch
 ) -> None:
     """As batches move the NaN from which `where` chooses; what takes the number is found, in both kinds of search."""
-    monkeypatch.setattr(finding, "MAX_OPERATIONS", max_operations)
+    if is_whole:  # as a program with effects is
+        monkeypatch.setattr(finding, "_is_plain", lambda jaxpr: False)
     find = pl.debugger.find(MOVED[name], pl.debugger.isnan)
     x = np.arange(1, 13, dtype=np.float32).reshape(3, 4)
     assert find(x) is None
