@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import html
+import warnings
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 import pellucid as pl
-from pellucid.introspect.finding import of_elements
+from pellucid.introspect.finding import meets, of_elements
 from pellucid.introspect.lineage import equations_by_id, transformation_of
 from pellucid.introspect.traps import without_traps
 from pellucid_kernel.debug.debug_session import BUDGET, DebugSession
@@ -18,7 +19,7 @@ from pellucid_kernel.debug.equation_stacks import columns_of_lines
 from pellucid_kernel.debug.gaps import ADVICE, decomposition_behind
 from pellucid_kernel.debug.schema import FindingRecord
 from pellucid_kernel.debug.stopping_places import check_condition, check_function, display_bundle
-from pellucid_kernel.debug.unselected import CURE, cured_by_masks
+from pellucid_kernel.debug.unselected import CURE, compiled_results, cured_by_masks
 from pellucid_viz.figure import Figure
 
 Condition = Callable[[Any], Any]
@@ -162,7 +163,8 @@ def find(function: Callable[..., Any], condition: Condition) -> Callable[..., Fi
     there is none.
 
     The search includes operations within jit, branches, derivatives, and each iteration of loops; the call runs
-    compiled, and rounds as its operations do when called by themselves. `condition` is `isnan`, `isinf`, `exceeds(bound)`, or a traceable function of one array that returns
+    compiled, and rounds as its operations do when called by themselves; a warning says where a result of the call meets the
+    condition and no operation by itself does. `condition` is `isnan`, `isinf`, `exceeds(bound)`, or a traceable function of one array that returns
     booleans. Raises: EffectsError for a function with callbacks that return values.
 
     >>> finding = find(pl.grad(lambda x: pl.numpy.sqrt(x * 0.0)), isnan)(1.0)
@@ -177,6 +179,7 @@ def find(function: Callable[..., Any], condition: Condition) -> Callable[..., Fi
             session = DebugSession(function, args, kwargs)
             match = session.search(condition)
             if match is None:
+                _warn_of_results(function, args, kwargs, condition, session.program)
                 return None
             # What isn't selected may be NaN in the forward pass, too.
             is_asked = condition in (isnan, isinf) and _has_backward_pass(session.program)
@@ -185,6 +188,24 @@ def find(function: Callable[..., Any], condition: Condition) -> Callable[..., Fi
             return Finding(session.go_to(match), condition, name, is_cured=any(cured))
 
     return search
+
+
+def _warn_of_results(
+    function: Callable[..., Any], args: Any, kwargs: Any, condition: Condition, program: Any
+) -> None:
+    """Warns if a result of a call that is compiled as a whole meets a condition, though no operation by itself does."""
+    if program.effects:  # which would happen again
+        return
+    for number, x in enumerate(compiled_results(function, args, kwargs)):
+        if isinstance(x, pl.Array) and meets(condition, x):
+            warnings.warn(
+                f"find: result {number} of the compiled call meets the condition, and no operation does that rounds by itself. "
+                "`pl.debugger.diverge(f)(*args)` names the operations that the compiler computes otherwise; with "
+                "`pl.exact_arithmetic()` the call computes what they do.",
+                RuntimeWarning,
+                stacklevel=3,
+            )
+            return
 
 
 def first_difference(function: Callable[..., Any]) -> Callable[..., FirstDifference | None]:

@@ -35,16 +35,20 @@ def _is_cured(
         return [False] * len(jaxpr.outvars)
     plain = [
         _is_faulty(np.asarray(x))
-        for x in (_results(function, args, kwargs) if run is None else map(run.read, jaxpr.outvars))
+        for x in (
+            compiled_results(function, args, kwargs)
+            if run is None
+            else map(run.read, jaxpr.outvars)
+        )
     ]
     if not any(map(np.any, plain)):
         return [False] * len(plain)
     with pl.masked_gradients():
-        masked = [_is_faulty(np.asarray(x)) for x in _results(function, args, kwargs)]
+        masked = [_is_faulty(np.asarray(x)) for x in compiled_results(function, args, kwargs)]
     return [bool(np.any(a) and not np.any(a & b)) for a, b in zip(plain, masked, strict=True)]
 
 
-def _results(function: Callable[..., Any], args: Any, kwargs: Any) -> list[Any]:
+def compiled_results(function: Callable[..., Any], args: Any, kwargs: Any) -> list[Any]:
     """The results of a call that is compiled as a whole."""
     return pl.tree.leaves(pl.jit(lambda *xs, **ys: function(*xs, **ys))(*args, **kwargs))
 

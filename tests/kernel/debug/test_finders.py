@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import warnings
 
 import numpy as np
 import pytest
@@ -19,6 +20,7 @@ from pellucid_kernel.debug import (
     diverge,
     explain_grad,
     find,
+    finders,
     first_difference,
     isnan,
     post_mortem,
@@ -669,3 +671,21 @@ def test_of_several_results_the_one_that_meets_the_condition_is_drawn(uses) -> N
     assert "`sort`: 1 of 3 elements of result 1, first at index (2,)" in str(finding)
     drawn = finding.record()
     assert (drawn.result.shape, drawn.result.nan_count, drawn.index) == ([3], 1, [2])
+
+
+def test_a_result_that_only_the_compiled_call_has_is_warned_of(monkeypatch) -> None:
+    """As where XLA contracts `a * b - q` on some CPUs; here the call compiled as a whole gives something else."""
+    results = [np.zeros(2, np.float32), jnp.float32([1, np.nan])]
+    monkeypatch.setattr(finders, "compiled_results", lambda *_: results)
+    with pytest.warns(RuntimeWarning, match="result 1 of the compiled call meets the condition"):
+        assert find(lambda x: x + 1, isnan)(1.0) is None
+
+
+def test_what_a_contraction_makes_is_found_or_warned_of() -> None:
+    a, b = np.random.default_rng(0).random((2, 64), np.float32)
+    root = lambda a, b, q: jnp.sqrt(a * b - q)
+    with warnings.catch_warnings(record=True) as told:
+        warnings.simplefilter("always")
+        found = find(root, isnan)(a, b, a * b)
+    is_nan = bool(jnp.isnan(pl.jit(root)(a, b, a * b)).any())
+    assert is_nan == (found is not None or bool(told))
