@@ -662,3 +662,32 @@ def test_linear_calls_are_dead_where_all_of_their_cotangent_is() -> None:
         dead = pl.grad(lambda x: jnp.where(False, scaled(0.0, x), x))(1.0)
         alive = pl.grad(lambda x: jnp.where(True, scaled(2.0, x), x))(1.0)
     assert (dead, alive) == (1, 0.5)
+
+
+@pytest.mark.parametrize(
+    "product",
+    [
+        lambda x, w: x @ w,
+        lambda x, w: w @ x,
+        lambda x, w: x @ w[0],
+        lambda x, w: jnp.einsum("i,ij->", x, w),
+    ],
+    ids=["vector and matrix", "matrix and vector", "inner", "double sum"],
+)
+def test_a_condition_for_all_of_a_product_leaves_out_its_factors(product) -> None:
+    """As a loop over padded steps has it, whose rows are vectors."""
+    steps = jnp.array([[1.0, 2.0, 3.0], [jnp.nan, jnp.inf, 1.0]])
+    chosen, w = jnp.array([True, False]), jnp.eye(3)
+
+    def total(w):
+        def step(carry, each):
+            x, is_chosen = each
+            return carry + jnp.where(is_chosen, product(x, w), 0).sum(), None
+
+        return pl.lax.scan(step, 0.0, (steps, chosen))[0]
+
+    expected = pl.jacfwd(total)(w)
+    assert jnp.isfinite(expected).all()
+    with pl.masked_gradients():
+        np.testing.assert_allclose(pl.grad(total)(w), expected, rtol=1e-5)
+        np.testing.assert_allclose(pl.jit(pl.grad(total))(w), expected, rtol=1e-5)

@@ -467,9 +467,9 @@ def _by_words(
         if isinstance(live, Elements) and not all(
             map(is_finite, [x for j, x in enumerate(operands) if j != i])
         ):
-            # Lines that only the sum runs over met zeros already.
+            # Lines that only the sum runs over met zeros already; what is one for the whole operand did not.
             summed_over = places.summed_dims(i)
-            parts = [p for p in live.parts if not summed_over.issuperset(p.dims)]
+            parts = [p for p in live.parts if not (p.dims and summed_over.issuperset(p.dims))]
             due = [both(x, _there(places, parts, i, n)) for n, x in enumerate(due)]
     return results, new_lives, due
 
