@@ -846,3 +846,31 @@ def test_a_carry_of_a_loop_may_be_a_part_of_a_reference_that_differs_between_dev
 
     over = pl.shard_map(of_device, mesh=mesh, in_specs=pl.P("i"), out_specs=pl.P("i"))
     np.testing.assert_array_equal(over(jnp.arange(12.0).reshape(6, 2)), [4, 5, 10, 11])
+
+
+def test_a_part_of_a_reference_varies_over_devices_as_its_content_does() -> None:
+    mesh = pl.make_mesh((2,), ("i",), axis_types=(pl.sharding.AxisType.Auto,))
+    x = jnp.arange(24.0).reshape(2, 3, 4)
+
+    def doubled(x):
+        ref = pl.new_ref(x[0])
+        assert pl.typeof(ref[0]).varying == pl.typeof(ref[1:]).varying == {"i"}
+        assert pl.typeof(pl.ref.swap(ref, 2, jnp.zeros(4))).varying == {"i"}
+
+        def write(i, last):
+            ref[i] = x[0, i] + last
+            return ref[i]
+
+        return pl.lax.fori_loop(0, 2, write, x[0, 0])
+
+    mapped = pl.shard_map(
+        doubled, mesh=mesh, in_specs=pl.sharding.PartitionSpec("i"),
+        out_specs=pl.sharding.PartitionSpec("i"),
+    )  # fmt: skip
+    np.testing.assert_array_equal(mapped(x), (2 * x[:, 0] + x[:, 1]).reshape(8))
+    alike = pl.shard_map(
+        lambda x: pl.new_ref(x[0])[0], mesh=mesh, in_specs=pl.sharding.PartitionSpec("i"),
+        out_specs=pl.sharding.PartitionSpec(),
+    )  # fmt: skip
+    with pytest.raises(pl.errors.CollectiveError, match="out_specs"):
+        alike(x)

@@ -213,14 +213,18 @@ class Primitive(Interpreted, Generic[P]):
         """The types `results`, with meshes added: the last step of type inference.
 
         By default they are sharded over Explicit mesh axes like the operands, and vary over the manual axes over which
-        any operand varies.
+        any operand, or the content of a reference, varies.
         """
         if (
             any(getattr(aval, "shown_sharding", None) is not None for aval in avals)
             or asked_layout(self, params) is not None
         ):
             results = self._laid_out(avals, results, params)
-        varying = [aval.varying for aval in avals if type(aval) is ShapedArray and aval.varying]
+        varying = [
+            aval.varying
+            for aval in avals
+            if type(aval) in (ShapedArray, AbstractRef) and aval.varying
+        ]
         if not varying:
             return results
         axes = frozenset[str]().union(*varying)

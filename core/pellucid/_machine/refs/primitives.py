@@ -37,7 +37,6 @@ from pellucid._machine.ir import (
     Primitive,
     Results,
     Runs,
-    ShapedArray,
     Shown,
     Traits,
     Values,
@@ -199,16 +198,6 @@ class OfReference(OnReferences, Runs, Primitive[P]):
 
     traits = INDEXING
     types_are_laid_out = True
-
-    def typed(self, avals, results, params):
-        # A part of a reference differs over the axes of shard_map over which the content does.
-        results = super().typed(avals, results, params)
-        axes = frozenset[str]().union(*(x.varying for x in avals if type(x) is AbstractRef))
-        if not axes:
-            return results
-        return [
-            r.update(varying=r.varying | axes) if type(r) is ShapedArray else r for r in results
-        ]
 
 
 # Making and giving up ---------------------------------------------------------------------------------
