@@ -112,6 +112,8 @@ def _copy_of_array(operand: ir.Value) -> _Copy | None:
     large = [x for x in inputs if _bytes(x) >= least]
     if len(large) != 1 or not _is_in_memory(large[0], operations):
         return None
+    if _size(large[0]) != _size(operand):  # a small array, repeated for each row
+        return None
     return _Copy(operand, large[0], inputs, operations)
 
 
@@ -225,7 +227,11 @@ def _reshape(ctx: OperationBuilder, x: ir.Value, new: ir.Type) -> ir.Value:
     return x if x.type == new else ctx.op("stablehlo.reshape", [new], [x]).result
 
 
+def _size(x: ir.Value) -> int:
+    return math.prod(ir.RankedTensorType(x.type).shape)
+
+
 def _bytes(x: ir.Value) -> float:
     array: Any = ir.RankedTensorType(x.type)
     # Complex elements have no width.
-    return math.prod(array.shape) * max(getattr(array.element_type, "width", 128), 8) / 8
+    return _size(x) * max(getattr(array.element_type, "width", 128), 8) / 8
