@@ -10,7 +10,14 @@ import pytest
 
 import pellucid as pl
 import pellucid.numpy as jnp
+from pellucid._machine.lowering import selected_products
 from pellucid.sharding import NamedSharding, PartitionSpec as P
+
+
+@pytest.fixture(autouse=True)
+def of_small_arrays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(selected_products, "MIN_BYTES", 0)
+
 
 BFLOAT16: Any = jnp.dtype("bfloat16").type
 CALL = "@product_of_selection"
@@ -146,7 +153,8 @@ def test_results_are_those_of_single_operations(name: str) -> None:
     x, y, rows = _array(6, 4, scale=1), _array(4, 6, scale=1).T.copy(), np.arange(6) % 3 > 0
     x[0] = np.nan if name in ("from the right", "one by another", "in a call") else x[0]
     expected = function(x, y, rows)
-    assert CALL in pl.jit(function).lower(x, y, rows).as_text()
+    # In a loop a copy lives for one iteration in any case.
+    assert (CALL in pl.jit(function).lower(x, y, rows).as_text()) == (name != "in a loop")
     for donated in ((), (0, 1)):
         arguments = pl.device_put((x, y, rows))
         found = pl.jit(function, donate_argnums=donated)(*arguments)

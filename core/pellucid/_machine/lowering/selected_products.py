@@ -35,6 +35,8 @@ _OF_MASKS = frozenset({"stablehlo.compare", "stablehlo.iota"})
 """Further ones that make small arrays: positions that are compared with a length."""
 _MAX_OPERATIONS = 32
 """Maximum number of them."""
+MIN_BYTES = 1 << 18
+"""Minimum size of a copy. A function costs time to compile, and many small arrays take little memory."""
 _SMALL = 1 / 8
 """A small array has fewer bytes than this part of the copy."""
 _READING_MEMORY = frozenset({
@@ -57,9 +59,12 @@ class _Copy(NamedTuple):
 
 
 def note_product(ctx: OperationBuilder, product: ir.Value) -> None:
-    """Registers a product for `call_selected_products`, if one of its operands is a selection."""
+    """Registers a product for `call_selected_products`, if one of its operands is a selection.
+
+    Not in the body of a loop, where a copy lives for one iteration in any case.
+    """
     operation = product.owner.operation
-    if any(map(_is_selection, operation.operands)):
+    if not ctx.loop_depth and any(map(_is_selection, operation.operands)):
         ctx.selected_products.append(operation)
 
 
@@ -76,7 +81,8 @@ def call_selected_products(ctx: Any) -> None:
     for product in ctx.selected_products:
         lhs, rhs = product.operands
         for x, other in ((lhs, rhs), (rhs, lhs)):
-            copy = _copy_of_array(x) if _is_selection(x) else None
+            is_large = _is_selection(x) and _bytes(x) >= MIN_BYTES
+            copy = _copy_of_array(x) if is_large else None
             if copy is not None:
                 _call(ctx, product, copy, other)
                 break
