@@ -208,6 +208,28 @@ def test_a_running_program_is_seen_and_left(lab: Lab) -> None:
     lab.screenshots("left_running")
 
 
+# What runs in C takes some seconds, and ignores interrupts.
+IN_C = """import hashlib
+endless = pl.jit(lambda x: pl.lax.while_loop(lambda y: True, lambda y: jnp.sin(y @ y), x))
+y = endless(jnp.ones((200, 200)))
+hashlib.pbkdf2_hmac("sha256", b"", b"", 20_000_000)"""
+
+
+def test_an_interrupt_that_has_to_wait_is_answered(lab: Lab) -> None:
+    lab.open_notebook("in_c.ipynb", [START, LAYER, IN_C], run=False)
+    lab.start("notebook:run-all-cells")
+    below = lab.page.locator(".jp-CodeCell").nth(2).locator(".pellucid-busy")
+    status = below.get_by_role("status")
+    expect(status).to_contain_text("Computing f32[200,200]", timeout=60_000)
+    expect(status).to_contain_text("on cpu 0 · while In[3], line 4 runs")
+    lab.screenshots("busy")
+    below.get_by_role("button", name="Interrupt").click()
+    told = lab.output_of(2).filter(has_text="The interrupt has to wait")
+    expect(told).to_contain_text("In[3], line 4 runs code of C")
+    expect(told).to_contain_text("cpu 0 still computes f32[200,200]")
+    lab.screenshots("interrupt_waits")
+
+
 def test_a_cell_says_why_it_compiled_again(lab: Lab) -> None:
     lab.open_notebook("again.ipynb", [START, LAYER, "for n in (5, 6, 7): y = layer(jnp.ones(n))"])
     for cell, text in [(1, "x was f32[3], is f32[4]"), (2, "3 times, the last time because")]:
