@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
@@ -55,6 +56,8 @@ class UnansweredInterrupts:
             self._before = signal.set_wakeup_fd(self._sent.fileno(), warn_on_full_buffer=False)
         except ValueError:  # not the main thread, which alone is interrupted
             self._before = None
+            self._received.close()
+            self._sent.close()
             return
         threading.Thread(target=self._watch, name="pellucid-interrupts", daemon=True).start()
 
@@ -81,7 +84,8 @@ class UnansweredInterrupts:
         stopped = threading.Event()
         while signals := self._received.recv(64):
             if self._before is not None and self._before >= 0:
-                os.write(self._before, signals)
+                with contextlib.suppress(OSError):  # closed meanwhile, or full
+                    os.write(self._before, signals)
             if signal.SIGINT not in signals or not self._cell:
                 continue
             cell, position = self._cell, Position(self._thread)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import NamedTuple
 
 from pellucid._machine.base import (
@@ -11,9 +10,9 @@ from pellucid._machine.base import (
     Observer,
     SourceFrame,
     StageStarted,
-    frame_of,
-    is_user_file,
+    capture,
 )
+from pellucid._machine.base.source import user_frame
 
 
 class EagerCompilation(NamedTuple):
@@ -60,16 +59,9 @@ class EagerCompilationLog(Observer):
             return
         lowered, begin_ns = self._lowered.get(event.thread, ("", 0))
         seconds = (event.time_ns - begin_ns) / 1e9 if lowered == event.name else event.seconds
-        frame = sys._getframe(1)  # pyright: ignore[reportPrivateUsage]  # public by use
-        while frame is not None and not is_user_file(frame.f_code.co_filename):
-            frame = frame.f_back
+        lower_seconds = max(seconds - event.seconds, 0.0)
         self.compilations.append(
-            EagerCompilation(
-                event.name,
-                max(seconds - event.seconds, 0.0),
-                event.seconds,
-                None if frame is None else frame_of(frame.f_code, frame.f_lasti),
-            )
+            EagerCompilation(event.name, lower_seconds, event.seconds, user_frame(capture()))
         )
 
 

@@ -63,9 +63,8 @@ class EquationStacks:
         self._whole: dict[Any, Stack] = {}
         self._spans: dict[str, tuple[Span, ...]] = {}
         self._lines_in: dict[Any, frozenset[Line]] = {}
-        self._has_own_lines = (
-            False  # whether an equation is of a function for which its program was traced
-        )
+        self._has_own_lines = False
+        """Whether an equation is of a function for which its program was traced."""
         self._programs = list(programs_within(jaxpr, bodies_to_stop_in))
         for program in self._programs:
             self._read(program)

@@ -560,11 +560,8 @@ def convolution_rule(
     primitive: Primitive, operands: Operands, lives: Sequence[Liveness], params: Any
 ) -> tuple[Results, Sequence[Liveness], Sequence[Liveness]]:
     """Convolutions: an element is live if its window contains a live one."""
-    operands, has_groups = (
-        _without_dead_windows(primitive, operands, lives, params),
-        _has_groups(params),
-    )
-    numbers = params.dimension_numbers
+    operands = _without_dead_windows(primitive, operands, lives, params)
+    has_groups, numbers = _has_groups(params), params.dimension_numbers
     words = None if has_groups else _convolution_words(numbers)
     results, out_lives, due = _by_words(primitive, operands, lives, params, words)
     live, of_kernel = lives
@@ -576,12 +573,8 @@ def convolution_rule(
     by_place = [p for p in lines if not {*p.dims}.isdisjoint(numbers.lhs_spec[2:])]
     # Elements of a window that the parts without places in the image leave out are left out of all windows, without
     # groups; then any feature of the image stands for all, and one of the kernel.
-    parts, merged, single, out = (
-        by_place,
-        numbers.lhs_spec[1:2],
-        numbers.rhs_spec[:2],
-        numbers.out_spec[1:2],
-    )
+    parts, merged, single = by_place, numbers.lhs_spec[1:2], numbers.rhs_spec[:2]
+    out = numbers.out_spec[1:2]
     if has_groups:
         parts, merged, single, out = lines, (), (), ()
     if not parts:
