@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 import pellucid as pl
-from pellucid.introspect.finding import meets, of_elements
+from pellucid.introspect.bodies import bodies_of, programs_within
+from pellucid.introspect.finding import Match, meets, of_elements
 from pellucid.introspect.lineage import equations_by_id, transformation_of
 from pellucid.introspect.traps import without_traps
 from pellucid_kernel.debug.debug_session import BUDGET, DebugSession
@@ -182,12 +183,38 @@ def find(function: Callable[..., Any], condition: Condition) -> Callable[..., Fi
                 _warn_of_results(function, args, kwargs, condition, session.program)
                 return None
             # What isn't selected may be NaN in the forward pass, too.
-            is_asked = condition in (isnan, isinf) and _has_backward_pass(session.program)
+            is_asked = (
+                condition in (isnan, isinf)
+                and _has_backward_pass(session.program)
+                and (transformation_of(match.equation) == "transpose" or _may_be_left_out(match))
+            )
             cured = cured_by_masks(function, args, kwargs) if is_asked else []
             name = getattr(function, "__name__", "")
             return Finding(session.go_to(match), condition, name, is_cured=any(cured))
 
     return search
+
+
+def _may_be_left_out(match: Match) -> bool:
+    """Whether a selection gets the value that was found, in its program or one around that; later runs of a loop don't count."""
+    for frame in reversed(match.frames):
+        equations = frame.jaxpr.equations[frame.position :]
+        reached = {*equations[0].results}
+        for equation in equations[1:]:
+            if reached.isdisjoint(equation.operands):
+                continue
+            within = (
+                e
+                for body in bodies_of(equation)
+                for p in programs_within(body.jaxpr)
+                for e in p.equations
+            )
+            if any(e.primitive.name == "select_n" for e in (equation, *within)):
+                return True
+            reached.update(equation.results)
+        if reached.isdisjoint(frame.jaxpr.outvars):
+            return False
+    return False
 
 
 def _warn_of_results(
